@@ -17,9 +17,9 @@ use kelos_trust::{OpenIdSettings, Provider, Rules, SessionKey, Token};
 use crate::failure::Failure;
 
 /// The file with the token of the server's owner, in the folder of its state.
-const OWNER: &str = "owner.token";
+pub(crate) const OWNER: &str = "owner.token";
 /// The file with the key that signs sessions, in the same folder.
-const SESSIONS: &str = "session.key";
+pub(crate) const SESSIONS: &str = "session.key";
 
 /// The options of a server about who may come in.
 #[derive(clap::Args, Default)]
@@ -37,6 +37,7 @@ pub(crate) fn of(
     trust: &Trust,
     state: &Path,
     worker: Option<Arc<str>>,
+    is_of_several: bool,
 ) -> Result<Access, Failure> {
     let key = kept(state, SESSIONS, || {
         let key = SessionKey::draw().map_err(|error| error.to_string())?;
@@ -62,6 +63,7 @@ pub(crate) fn of(
         key: Some(SessionKey::from_bytes(key)),
         owner: Some(owner.trim().into()),
         worker,
+        open_to_workers: is_of_several,
     }))
 }
 

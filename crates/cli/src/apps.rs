@@ -8,11 +8,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 #[cfg(feature = "redis")]
 use kelos_door_stolos::RedisApps;
-use kelos_door_stolos::TasksJson;
+use kelos_door_stolos::{CommandApps, TasksJson};
 use kelos_model::WorkflowId;
 use kelos_model::jobs::{JobKeys, JobTemplate, Kind};
 use kelos_model::workflow::WorkflowRow;
 use kelos_sandbox::apps::{AppFormat, AppsSource};
+#[cfg(feature = "redis")]
+use kelos_tls::{Trust, TrustSettings};
 
 use crate::failure::Failure;
 
@@ -33,6 +35,16 @@ pub(crate) struct Apps {
     /// password comes from KELOS_REDIS_PASSWORD
     #[arg(long, value_name = "URL", env = "KELOS_TASKS_REDIS", hide_env_values = true, value_hint = clap::ValueHint::Url)]
     pub(crate) tasks_redis: Option<String>,
+    /// Read the apps from what this command prints, in the format of tasks.json; it is asked again every thirty seconds. Its words are
+    /// separated by white space, no shell is involved
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        env = "KELOS_TASKS_COMMAND",
+        hide_env_values = true,
+        conflicts_with = "tasks_redis"
+    )]
+    pub(crate) tasks_command: Option<String>,
     /// Job id template of apps that have none, such as {date}_{client_id}
     #[arg(long, value_name = "TEMPLATE", env = "STOLOS_JOB_ID_DEFAULT_TEMPLATE", hide_env_values = true)]
     pub(crate) template: Option<String>,
@@ -51,13 +63,15 @@ impl Apps {
             tasks_json: said("STOLOS_TASKS_JSON").map(PathBuf::from),
             template: said("STOLOS_JOB_ID_DEFAULT_TEMPLATE"),
             tasks_redis: said("KELOS_TASKS_REDIS"),
+            tasks_command: said("KELOS_TASKS_COMMAND"),
         }
     }
 
     /// Whether it is said where apps are, be that here or in the variables of Stolos.
     pub(crate) fn are_named(&self) -> bool {
-        let redis = || redis_of_stolos(|name| std::env::var(name).ok());
-        self.tasks_json.is_some() || self.tasks_redis.is_some() || !matches!(redis(), Ok(None))
+        let of_stolos = || Backend::of_stolos(|name| std::env::var(name).ok());
+        let options = [self.tasks_redis.is_some(), self.tasks_command.is_some(), self.tasks_json.is_some()];
+        options.contains(&true) || !matches!(of_stolos(), Ok(Backend::File))
     }
 
     /// The source of the apps of a folder.
@@ -65,12 +79,20 @@ impl Apps {
         if let Some(template) = &self.template {
             JobTemplate::new(template).map_err(|error| Failure::usage(format!("use --template: {error}")))?;
         }
-        let address = match &self.tasks_redis {
-            None => redis_of_stolos(|name| std::env::var(name).ok())?,
-            address => address.clone(),
+        let backend = match (&self.tasks_redis, &self.tasks_command) {
+            (Some(address), _) => Backend::Redis(address.clone()),
+            (None, Some(line)) => Backend::Command(line.clone()),
+            (None, None) => Backend::of_stolos(|name| std::env::var(name).ok())?,
         };
-        if let Some(address) = address {
-            return self.in_redis(&address, dir);
+        match backend {
+            Backend::Redis(address) => return self.in_redis(&address, dir),
+            Backend::Command(line) => {
+                let apps = CommandApps::new(&line).map_err(Failure::usage)?;
+                return apps
+                    .source(dir, self.template.clone())
+                    .map_err(|error| Failure::bad(format!("start a thread: {error}")));
+            }
+            Backend::File => {}
         }
         let path = match &self.tasks_json {
             None => dir.join(TASKS_JSON),
@@ -86,7 +108,8 @@ impl Apps {
     #[cfg(feature = "redis")]
     fn in_redis(&self, address: &str, dir: &Path) -> Result<AppsSource, Failure> {
         let password = std::env::var(PASSWORD).ok();
-        let apps = RedisApps::new(address, password.as_deref());
+        let trust = Trust::new(TrustSettings::of_environment()).map_err(Failure::usage)?;
+        let apps = RedisApps::new(address, password.as_deref(), &trust);
         let source = apps.and_then(|apps| apps.source(dir, self.template.clone()));
         source.map_err(|error| Failure::usage(error.to_string()))
     }
@@ -98,18 +121,38 @@ impl Apps {
     }
 }
 
-/// The address in Redis at which the variables of Stolos place the apps, if they do.
-pub(crate) fn redis_of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
-    let variable = |name: &str, usual: &str| variable(&format!("STOLOS_{name}")).unwrap_or_else(|| usual.to_owned());
-    let backend = variable("CONFIGURATION_BACKEND", "json");
-    let (host, port) = (variable("REDIS_HOST", "localhost"), variable("REDIS_PORT", "6379"));
-    let (database, prefix) = (variable("REDIS_DB", "0"), variable("REDIS_KEY_PREFIX", "stolos/"));
-    match &*backend {
-        "json" | "" => Ok(None),
-        "redis" | "majorityredis" => Ok(Some(format!("redis://{host}:{port}/{database}?prefix={prefix}"))),
-        _ => Err(Failure::usage(format!(
-            "find the apps: STOLOS_CONFIGURATION_BACKEND is \"{backend}\", expected json or redis: code of Python is not called"
-        ))),
+/// The place of the apps.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    /// A file.
+    File,
+    /// Redis, at this address.
+    Redis(String),
+    /// A command, which prints them.
+    Command(String),
+}
+
+impl Backend {
+    /// The place that the variables of Stolos name.
+    pub(crate) fn of_stolos(variable: impl Fn(&str) -> Option<String>) -> Result<Backend, Failure> {
+        let variable =
+            |name: &str, usual: &str| variable(&format!("STOLOS_{name}")).unwrap_or_else(|| usual.to_owned());
+        let backend = variable("CONFIGURATION_BACKEND", "json");
+        let (host, port) = (variable("REDIS_HOST", "localhost"), variable("REDIS_PORT", "6379"));
+        let (database, prefix) = (variable("REDIS_DB", "0"), variable("REDIS_KEY_PREFIX", "stolos/"));
+        if let Some(line) = backend.strip_prefix("exec:") {
+            return Ok(Backend::Command(line.to_owned()));
+        }
+        match &*backend {
+            "json" | "" => Ok(Backend::File),
+            "redis" | "majorityredis" => {
+                Ok(Backend::Redis(format!("redis://{host}:{port}/{database}?prefix={prefix}")))
+            }
+            _ => Err(Failure::usage(format!(
+                "find the apps: STOLOS_CONFIGURATION_BACKEND is \"{backend}\", expected json, redis or exec:COMMAND: code of Python is not \
+                 called, but a program that prints what it has can be"
+            ))),
+        }
     }
 }
 
@@ -139,17 +182,18 @@ fn value(jobs: &JobKeys, name: &Arc<str>, now: Timestamp) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
-    use super::redis_of_stolos;
+    use super::Backend;
 
     #[test]
-    fn the_variables_of_stolos_name_a_file_or_redis_and_nothing_else() {
+    fn the_variables_of_stolos_name_a_file_redis_or_a_command_and_nothing_else() {
         let of = |backend: &'static str| {
-            redis_of_stolos(move |name| (name == "STOLOS_CONFIGURATION_BACKEND").then(|| backend.to_owned()))
+            Backend::of_stolos(move |name| (name == "STOLOS_CONFIGURATION_BACKEND").then(|| backend.to_owned()))
         };
-        assert_eq!(redis_of_stolos(|_| None).unwrap(), None);
-        assert_eq!(of("json").unwrap(), None);
-        assert_eq!(of("redis").unwrap().as_deref(), Some("redis://localhost:6379/0?prefix=stolos/"));
+        assert_eq!(Backend::of_stolos(|_| None).unwrap(), Backend::File);
+        assert_eq!(of("json").unwrap(), Backend::File);
+        assert_eq!(of("redis").unwrap(), Backend::Redis("redis://localhost:6379/0?prefix=stolos/".to_owned()));
+        assert_eq!(of("exec:bin/tasks --all").unwrap(), Backend::Command("bin/tasks --all".to_owned()));
         let said = of("mypython.module.mybackend.MyMapping").unwrap_err().message;
-        assert!(said.contains("expected json or redis"), "{said}");
+        assert!(said.contains("expected json, redis or exec:COMMAND"), "{said}");
     }
 }

@@ -8,10 +8,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, examples, export,
-    failures, flow, graph, groups, import, init, key, list, login, logs, man, new, pause, plan, relatives, run_job,
-    schedule, schedules, schema, serve, shadow, source, start, stuck, submit, tell, test, types, up, verify, watch,
-    why, worker,
+    accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, doctor, examples,
+    export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, pause, plan, queue,
+    relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start, stuck, submit,
+    tell, test, types, up, verify, watch, why, worker, workers,
 };
 
 const EXIT_CODES: &str = "\
@@ -76,8 +76,10 @@ commands! {
     Up(up::UpArgs) => up::run,
     /// Run a server, with the options of Celos
     Serve(serve::ServeArgs) => serve::run,
-    /// Run the jobs of a folder without a server; workers share its state, and one of them leads
-    Worker(worker::WorkerArgs) => worker::run,
+    /// Run jobs: of a folder without a server, where workers share its state and one of them leads; or of a server on another machine
+    Worker(worker::WorkerArgs) => remote_worker::run,
+    /// List the workers of a server
+    Workers(workers::WorkersArgs) => workers::run,
     /// Run one job of an app and exit; the exit code is the outcome of the job
     Run(run_job::RunArgs) => run_job::run,
     /// Check a folder of scripts for problems, without running anything
@@ -105,6 +107,8 @@ commands! {
     Slots(list::SlotsArgs) => list::slots,
     /// Submit jobs by id, together with their missing ancestors
     Submit(submit::SubmitArgs) => submit::run,
+    /// Print how many jobs of an app could start, run, wait and have failed, for autoscalers
+    Queue(queue::QueueArgs) => queue::run,
     /// List event schedules, with their pending slots and progress
     Schedules(schedules::SchedulesArgs) => schedules::run,
     /// Add, update, enable, disable, delete, fire or explain an event schedule
@@ -151,6 +155,12 @@ commands! {
     Backfills(backfills::BackfillsArgs) => backfills::run,
     /// Print who holds permits (global limit, pools, workflows at their limit), and who waits for them
     Capacity(capacity::CapacityArgs) => capacity::run,
+    /// List the nodes that share a log: which one leads, since when and why, and how far the others have followed
+    Nodes(nodes::NodesArgs) => nodes::run,
+    /// Move the data of a server to a log that several nodes share, or back
+    Move(nodes::MoveArgs) => nodes::move_data,
+    /// Say what a node has that its log has lost, put it back, or accept the loss
+    Recover(nodes::RecoverArgs) => nodes::recover,
     /// Print or set the groups of workflows on the board
     Groups(groups::GroupsArgs) => groups::run,
     /// List, add, change or remove users
@@ -167,12 +177,16 @@ commands! {
     Whoami(login::WhoamiArgs) => login::whoami,
     /// Print the event log
     Events(watch::EventsArgs) => watch::run,
+    /// Query the data with SQL: slots, runs, events and more, as a table, JSON or CSV
+    Sql(sql::SqlArgs) => sql::run,
     /// Import the state of another scheduler; only while no server runs
     Import(import::ImportArgs) => import::run,
     /// Export the state for another scheduler, or the log for whoever verifies it without Kelos
     Export(export::ExportArgs) => export::run,
     /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,
+    /// Look for what is wrong with an installation: clock, disk, permissions, store, versions, scripts, endpoints, workers, delays
+    Doctor(doctor::DoctorArgs) => doctor::run,
     /// Print the public key by which checkpoints of the log are verified
     Key(key::KeyArgs) => key::run,
     /// Run in parallel with a live Celos without acting, and report every slot on which the two disagree

@@ -4,14 +4,15 @@ mod config;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_model::WorkflowId;
 use kelos_model::secret::AllowList;
 use kelos_model::workflow::{HeldBack, PastSlots};
-use kelos_sandbox::{Limits, LoadResult, Problem, Severity, check, not_allowed, unserved};
+use kelos_sandbox::apps::AppsSource;
+use kelos_sandbox::{Folders, Limits, LoadResult, Problem, Severity, check, not_allowed, unserved};
 use kelos_storage::Storage;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
@@ -45,19 +46,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         let place = folders.workflows.display();
         return Err(Failure::usage(format!("find a script: there is no *.js in {place}, and no {}", apps.name())));
     }
-    let loaded = check(folders, Limits::default(), apps::format(), Some(apps));
-    let mut loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
-    let storage = Storage::new(storage_config()?);
-    let serves = |uri: &str| storage.check(uri).map_err(|error| error.to_string());
-    let unserved = unserved(&loaded, &serves);
-    loaded.problems.extend(unserved);
-    let more = match &args.config {
-        Some(config) => config::problems(config, &mut loaded, &serves)?,
-        None => not_allowed_without_config(&loaded),
-    };
-    loaded.problems.extend(more);
+    let loaded = load(folders, apps, args.config.as_deref())?;
     let past = PastSlots::of(&loaded.workflows, &[], Config::default().planning_window, Timestamp::now());
-    loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     let files = files + usize::from(args.config.is_some());
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
@@ -68,6 +58,23 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
         print(&loaded, &past, files);
     }
     Ok(if loaded.has_errors() { BAD } else { 0 })
+}
+
+/// The definitions of a folder with all of its problems, and those of the configuration of its server. Nothing is run.
+pub(crate) fn load(folders: Folders, apps: AppsSource, config: Option<&Path>) -> Result<LoadResult, Failure> {
+    let loaded = check(folders, Limits::default(), apps::format(), Some(apps));
+    let mut loaded = loaded.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    let storage = Storage::new(storage_config()?);
+    let serves = |uri: &str| storage.check(uri).map_err(|error| error.to_string());
+    let unserved = unserved(&loaded, &serves);
+    loaded.problems.extend(unserved);
+    let more = match config {
+        Some(config) => config::problems(config, &mut loaded, &serves)?,
+        None => not_allowed_without_config(&loaded),
+    };
+    loaded.problems.extend(more);
+    loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    Ok(loaded)
 }
 
 /// The jobs that a server without `--config` does not allow: only warnings, because the one that is meant may have one.

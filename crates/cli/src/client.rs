@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use kelos_front::INSTANCE;
 use kelos_tls::Trust;
-use kelos_wire::{PageDto, ProblemDetailsDto};
+use kelos_wire::{HealthDto, PageDto, ProblemDetailsDto};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use ureq::http::{HeaderValue, Response};
+use ureq::http::{HeaderValue, Response, StatusCode};
 use ureq::typestate::WithBody;
 use ureq::{Agent, Body, RequestBuilder};
 
@@ -96,6 +96,29 @@ impl Client {
     /// Reads something.
     pub(crate) fn get<T: DeserializeOwned>(&self, doing: &str, path: &str, query: &Query) -> Result<T, Failure> {
         self.read(doing, self.open(doing, path, query)?)
+    }
+
+    /// The address of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.base
+    }
+
+    /// Reads how the server is, which it also says with the status that it does not work.
+    pub(crate) fn health(&self) -> Result<Reply<HealthDto>, Failure> {
+        let (doing, path) = ("ask how the server is", "/health");
+        let request = self.signed(self.agent.get(self.url(path, &Query::new())));
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return self.read(doing, answer);
+        }
+        self.read(doing, self.refused(doing, answer)?)
+    }
+
+    /// Reads its metrics, as Prometheus does.
+    pub(crate) fn metrics(&self) -> Result<String, Failure> {
+        let request = self.signed(self.agent.get(format!("{}/metrics", self.base)));
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
+        self.text(self.refused("read the metrics", answer)?)
     }
 
     /// Asks for something, and hands on an answer that is no JSON: its text or a stream.

@@ -40,6 +40,14 @@ impl TokenOptions {
         Ok(std::env::var(TOKEN).ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
     }
 
+    /// The token for a server: the one that was named, else that of a login.
+    pub(crate) fn text(&self, base: &str) -> Result<Option<String>, Failure> {
+        match self.named()? {
+            Some(token) => Ok(Some(token)),
+            None => Ok(Logins::read()?.of(base).map(|login| login.token.clone())),
+        }
+    }
+
     /// The header with the token for a server: the one that was named, else `otherwise`, else that of a login.
     pub(crate) fn header(&self, base: &str, otherwise: Option<&str>) -> Result<Option<HeaderValue>, Failure> {
         let token = match self.named()? {

@@ -10,13 +10,6 @@ use crate::location::{self, DATABASE, Location, STATE};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
 use crate::{folder, text};
 
-/// Another scheduler.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum System {
-    /// Celos: the directory that its server was given as --db
-    Celos,
-}
-
 /// The data that a command works on.
 #[derive(clap::Args)]
 pub(crate) struct Place {

@@ -302,6 +302,26 @@ const EXAMPLES: &[Examples] = &[
     of("backfills priority", &[("kelos backfills priority october 5", "before current work, whose priority is 0")]),
     of("backfills rerun", &[("kelos backfills rerun october", "what failed or expired")]),
     of("backfills cancel", &[("kelos backfills cancel october", "what has not started")]),
+    of("nodes", &[("kelos nodes", "which node leads, and how far the others have followed")]),
+    of(
+        "nodes raise",
+        &[("kelos nodes raise --dry-run", "whether all nodes read the newest form of entries, after an upgrade")],
+    ),
+    of(
+        "move",
+        &[
+            ("kelos move --to file:/srv/kelos/log", "move what is in .kelos to a log that several nodes share"),
+            ("kelos move --from file:/srv/kelos/log --state state", "move it back to one file"),
+        ],
+    ),
+    of(
+        "recover",
+        &[
+            ("kelos recover --store file:/srv/kelos/log --state state", "say what this node has that the log has lost"),
+            ("kelos recover --store file:/srv/kelos/log --state state --append-tail", "put it back into the log"),
+        ],
+    ),
+    of("workers", &[("kelos workers", "who runs commands, with how much room, since when")]),
     of("capacity", &[("kelos capacity", "who holds permits, and who waits")]),
     of(
         "groups",
@@ -371,10 +391,28 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of(
-        "import",
+        "import celos",
         &[
             ("kelos import celos /var/lib/celos/db --dry-run", "what would be imported into this folder"),
             ("kelos import celos /var/lib/celos/db --db /var/lib/kelos", "for `kelos serve --db`"),
+        ],
+    ),
+    of(
+        "queue",
+        &[
+            ("kelos queue report", "how many jobs could start, and since when the oldest could"),
+            ("kelos queue report --json", "the same for an autoscaler: queued, running, oldestSeconds, …"),
+        ],
+    ),
+    of(
+        "import stolos",
+        &[
+            ("kelos import stolos --from redis://localhost:6379 --dry-run", "what would be imported into this folder"),
+            ("kelos import stolos --from zookeeper://zk1:2181,zk2:2181", "from ZooKeeper"),
+            (
+                "kelos import stolos --from rediss://ops@redis.example --password file:/etc/kelos/redis",
+                "with TLS and a password",
+            ),
         ],
     ),
     of("export celos", &[("kelos export celos celos-db --dir .", "the state of `kelos up` in this folder")]),
@@ -386,11 +424,28 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of(
+        "sql",
+        &[
+            ("kelos sql", "the views and their columns"),
+            ("kelos sql \"select workflow, state, count(*) from slots group by 1, 2\"", "of this folder"),
+            ("kelos sql --csv --db /var/lib/kelos 'select * from runs'", "of a server"),
+        ],
+    ),
+    of(
         "verify",
         &[
             ("kelos verify", "the state of this folder"),
             ("kelos verify --db /var/lib/kelos --json", "of a server"),
             ("kelos verify --against s3://audit/checkpoints --public-key checkpoint.pem", "with its checkpoints"),
+        ],
+    ),
+    of(
+        "doctor",
+        &[
+            ("kelos doctor", "of this folder and its server"),
+            ("kelos doctor --db /var/lib/kelos --server http://127.0.0.1:7437", "of `kelos serve`"),
+            ("kelos doctor --server https://kelos.example", "of a server on another machine"),
+            ("kelos doctor --bundle kelos.tar.gz", "with a file for whoever helps, without secrets"),
         ],
     ),
     of(

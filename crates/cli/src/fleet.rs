@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_engine::Pace;
+use kelos_executors::workers::REMOTE_LEASE;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_store_sqlite::SqliteStore;
@@ -24,6 +25,7 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::folder;
 use crate::host::{self, Host, Plan, Role, Tunables, Workers};
 use crate::location::{self, DATABASE, Location, STATE};
+use crate::node::DataPlace;
 use crate::transport::Reach;
 use crate::trust::TrustOptions;
 
@@ -174,11 +176,15 @@ impl Fleet {
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
         let (instance, token) = (Some(location::random()?), Some(location::random()?));
         let location = Location { address: host::address(&listener, false), instance, token, pin: None, owner: None };
-        let workers = location.token.clone().map(|token| Workers { lease: self.lease, token });
+        let workers = location.token.clone().map(|token| Workers {
+            lease: self.lease,
+            remote_lease: self.lease.max(REMOTE_LEASE),
+            token,
+        });
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),
             apps: self.apps.clone(),
-            data: self.state.clone(),
+            data: DataPlace::Embedded(self.state.clone()),
             pace: Pace::ByItself,
             reload_every: Duration::from_secs(1),
             tunables: &Tunables::default(),
@@ -187,6 +193,7 @@ impl Fleet {
             reach: Reach::default(),
             workers,
             instance: location.instance.clone(),
+            own_worker: None,
         })?;
         match host.role() {
             Role::Leader => {}
@@ -245,7 +252,9 @@ fn answers(location: &Location) -> bool {
     };
     let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(GLANCE)).build();
     let agent = agent::agent(config, Some(&trust));
-    let mut request = agent.get(format!("{}/api/v1/workers", location.address));
+    // A server without workers has no token that it could recognise, and may let nobody see anything without one.
+    let path = if location.token.is_some() { "workers" } else { "version" };
+    let mut request = agent.get(format!("{}/api/v1/{path}", location.address));
     if let Some(token) = &location.token {
         request = request.header("authorization", format!("Bearer {token}"));
     }

@@ -11,15 +11,14 @@ use kelos_checkpoints::Settings;
 use kelos_engine::secrets::Secrets;
 use kelos_engine::sources::Watch;
 use kelos_engine::{Pace, Status};
-use kelos_executors::local;
-use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links};
+use kelos_executors::local::{self, OutputCopies};
+use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links, MetricSettings};
 use kelos_kafka::Cluster;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store_sqlite::SqliteStore;
 use kelos_tls::{ServerCertificate, Trust, TrustSettings};
 use kelos_trust::Rules;
 use tokio::runtime::Runtime;
@@ -27,6 +26,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::access::{self, AccessOptions};
 use crate::failure::Failure;
+use crate::node::{self, DataPlace, NodeWorkerPlan};
 use crate::transport::{Reach, TransportOptions};
 use crate::{folder, text};
 
@@ -54,6 +54,10 @@ pub(crate) struct Tunables {
     /// system that projects may use, and rules of access
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// Place to which the output of ended runs is copied, such as s3://bucket/outputs or file:/mnt/outputs. It is read from there
+    /// where the worker or the node of a run is away
+    #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
+    pub(crate) outputs: Option<String>,
     /// Address of Hue, for links from runs of Oozie
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
     pub(crate) hue: Option<String>,
@@ -79,6 +83,7 @@ impl Default for Tunables {
             update_schedules: true,
             allow_deploy: false,
             config: None,
+            outputs: None,
             hue: None,
             access: AccessOptions::default(),
             transport: TransportOptions::default(),
@@ -91,8 +96,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) folders: Folders,
     /// The source of the apps that are described beside the scripts.
     pub(crate) apps: AppsSource,
-    /// The folder of `kelos.db` and `runs/`.
-    pub(crate) data: PathBuf,
+    /// The place of `kelos.db` and `runs/`.
+    pub(crate) data: DataPlace,
     pub(crate) pace: Pace,
     pub(crate) reload_every: Duration,
     pub(crate) tunables: &'a Tunables,
@@ -106,6 +111,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) workers: Option<Workers>,
     /// The name by which clients know it again, where it writes down how it is found.
     pub(crate) instance: Option<Arc<str>>,
+    /// The terms of its own worker, if it is a node of several.
+    pub(crate) own_worker: Option<NodeWorkerPlan>,
 }
 
 /// The terms on which a server accepts workers.
@@ -113,7 +120,9 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Workers {
     /// How long one may be silent before its runs are taken from it.
     pub(crate) lease: Duration,
-    /// The token that a worker must show.
+    /// The same for one on another machine.
+    pub(crate) remote_lease: Duration,
+    /// The token that a worker of this folder must show.
     pub(crate) token: Arc<str>,
 }
 
@@ -127,6 +136,9 @@ pub(crate) struct Host {
     runtime: Runtime,
     listener: TcpListener,
     reach: Reach,
+    /// The address at which other nodes reach it.
+    address: Option<String>,
+    node_token: Option<Arc<str>>,
 }
 
 /// The role of a server that has just started.
@@ -158,6 +170,8 @@ pub(crate) struct Pages {
     trust: Trust,
     /// The limits on clients.
     limits: LimitSettings,
+    /// The settings of metrics.
+    metrics: MetricSettings,
     /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
     checkpoints: Option<Settings>,
     /// The secrets and users that projects may use; for the node, too.
@@ -197,14 +211,38 @@ impl Pages {
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
+        let metrics = MetricSettings::parse(&text).map_err(fail)?;
         let watches = Watch::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, checkpoints, allowed })
+        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, checkpoints, allowed })
+    }
+
+    /// The secrets that projects may use.
+    pub(crate) fn secrets(&self) -> Secrets {
+        Secrets::new(self.allowed.clone())
+    }
+
+    /// The trust in services, and in the store of the log.
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// The same, for projects that may use what is in this list.
     pub(crate) fn allowing(self, allowed: AllowList) -> Pages {
         Pages { allowed, ..self }
     }
+}
+
+/// The place of `--outputs`.
+pub(crate) fn outputs(uri: Option<&str>, storage: &Storage) -> Result<Option<OutputCopies>, Failure> {
+    let Some(uri) = uri else { return Ok(None) };
+    if uri.starts_with("http:") || uri.starts_with("https:") {
+        let failure = Failure::usage("use the place of --outputs: nothing can be written to a web server");
+        return Err(failure.hint(
+            "expected a place such as s3://bucket/outputs, hdfs:/outputs, sftp://host/outputs or file:/mnt/outputs",
+        ));
+    }
+    let copies = OutputCopies::new(uri, storage);
+    copies.map(Some).map_err(|error| Failure::usage(format!("use the place of --outputs: failed to {error}")))
 }
 
 /// Has a node read the topics of clusters of Kafka, and send messages to them.
@@ -236,38 +274,49 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
-    let runs = plan.data.join("runs");
+    let data = plan.data.folder().clone();
+    let runs = data.join("runs");
     folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
-    let store = SqliteStore::open(plan.data.join("kelos.db")).map_err(|error| Failure::of_store(&error))?;
+    let (store, log) = plan.data.open()?;
     let mut config = NodeConfig::new(runs, local::own_shim());
+    config.log = log;
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;
     config.pace = plan.pace;
     let mut pages = plan.pages;
     config.storage = Storage::new(StorageConfig { trust: pages.trust.clone(), ..StorageConfig::from_env() });
+    let copies = outputs(plan.tunables.outputs.as_deref(), &config.storage)?;
+    config.outputs = copies.clone();
     config.trust = pages.trust.clone();
     config.watches = std::mem::take(&mut pages.watches);
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
-    config.checkpoints = pages.checkpoints.take().map(|settings| (settings, plan.data.clone()));
+    config.checkpoints = pages.checkpoints.take().map(|settings| (settings, data.clone()));
     config.secrets = Secrets::new(std::mem::take(&mut pages.allowed));
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);
-    config.core.by_workers = plan.workers.is_some();
+    // Commands are run by the workers of all nodes: they outlive a change of leader.
+    config.by_workers = plan.workers.is_some() || config.log.is_some();
     if let Some(workers) = &plan.workers {
-        config.worker_lease = workers.lease;
+        (config.worker_lease, config.remote_lease) = (workers.lease, workers.remote_lease);
     }
     let worker_token = plan.workers.map(|workers| workers.token);
-    let access = access::of(&plan.tunables.access, pages.rules.take(), &pages.trust, &plan.data, worker_token)?;
-    let node = Node::start(config, Box::new(store), runtime.handle().clone()).map_err(|error| match &error {
+    let access =
+        access::of(&plan.tunables.access, pages.rules.take(), &pages.trust, &data, worker_token, config.log.is_some())?;
+    let node = Node::start(config, store, runtime.handle().clone()).map_err(|error| match &error {
         NodeError::Store(error) => Failure::of_store(error),
         error => Failure::bad(error.to_string()),
     })?;
-    let takes_deployments = plan.tunables.allow_deploy;
-    let instance = plan.instance;
-    let Plan { listener, reach, .. } = plan;
-    Ok(Host { node, takes_deployments, access, instance, pages, runtime, listener, reach })
+    // A node of several gets its definitions in no other way.
+    let takes_deployments = plan.tunables.allow_deploy || node.log().is_some();
+    let Plan { listener, reach, instance, own_worker, data: place, .. } = plan;
+    let node_token = own_worker.as_ref().and_then(|own_worker| own_worker.token.clone());
+    if let Some(own_worker) = own_worker {
+        node::start_worker(own_worker, &node, &data, copies, runtime.handle())?;
+    }
+    let address = place.address();
+    Ok(Host { node, takes_deployments, access, instance, pages, runtime, listener, reach, address, node_token })
 }
 
 impl Host {
@@ -311,7 +360,8 @@ impl Host {
         ready: impl FnOnce(),
         ended: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Host { node, takes_deployments, access, instance, pages, runtime, listener, reach } = self;
+        let Host { node, takes_deployments, access, instance, pages, runtime, .. } = self;
+        let Host { listener, reach, address, node_token, .. } = self;
         let outcome = runtime.block_on(async {
             let bound = listener.local_addr().map_err(|error| socket(&error))?;
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
@@ -322,11 +372,13 @@ impl Host {
                 .with_deployments(takes_deployments)
                 .with_access(access)
                 .with_limiter(Limiter::new(pages.limits.quota()))
+                .with_metrics(pages.metrics)
                 .with_groups(pages.groups)
                 .with_links(pages.links);
             if let Some(certificate) = reach.certificate.clone() {
                 node.add_problems(certificate_problems(certificate));
             }
+            tokio::spawn(node::report(node.clone(), address, node_token));
             ready();
             let desk = node.desk().clone();
             let ended = async move {

@@ -22,7 +22,7 @@ pub(crate) const STATE: &str = ".kelos";
 /// The database, in the folder of state.
 pub(crate) const DATABASE: &str = "kelos.db";
 /// The file, in the folder of state, that says where the server is.
-const SERVER_JSON: &str = "server.json";
+pub(crate) const SERVER_JSON: &str = "server.json";
 
 /// The address of a running server, and what identifies it and its workers.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,6 +62,12 @@ impl Location {
         let pin = record.pin.and_then(|pin| pin.parse().ok());
         let owner = access::owner(state);
         Some(Location { address: record.address, instance: record.instance, token: record.token, pin, owner })
+    }
+
+    /// The process of the server whose location is recorded in a folder of state.
+    pub(crate) fn process(state: &Path) -> Option<u32> {
+        let record: Record = serde_json::from_str(&std::fs::read_to_string(state.join(SERVER_JSON)).ok()?).ok()?;
+        Some(record.pid).filter(|pid| *pid > 0)
     }
 
     /// The location of the server of the current folder, or of the nearest folder above it that has one.
@@ -143,6 +149,7 @@ mod tests {
         };
         new.write(dir.path()).expect("a file");
         assert!(Location::read(dir.path()) == Some(new));
+        assert_eq!(Location::process(dir.path()), Some(std::process::id()));
         Location::remove(dir.path());
         assert!(Location::read(dir.path()).is_none());
     }

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_executors::workers::{LEASE, REMOTE_LEASE};
 use kelos_model::Arguments;
 use kelos_model::secret::AllowList;
 use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
 use crate::failure::Failure;
-use crate::host::LONGEST_CONFIG;
+use crate::host::{LONGEST_CONFIG, Workers};
 use crate::trust::TrustOptions;
-use crate::{selection, times};
+use crate::{location, selection, times};
 
 /// The folder of workflows of Celos by default.
 pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
@@ -163,9 +164,24 @@ impl Because {
 /// When a worker is given up.
 #[derive(clap::Args)]
 pub(crate) struct Lease {
-    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    pub(crate) lease: Duration,
+    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads [default: 10, for workers
+    /// on other machines 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lease: Option<Duration>,
+}
+
+impl Lease {
+    /// The lease of a worker that shares the folder.
+    pub(crate) fn of_folder(&self) -> Duration {
+        self.lease.unwrap_or(LEASE)
+    }
+
+    /// The terms for workers of a server; none for one that runs jobs itself.
+    pub(crate) fn workers(&self, is_asked: bool) -> Result<Option<Workers>, Failure> {
+        let (lease, remote_lease) = (self.of_folder(), self.lease.unwrap_or(REMOTE_LEASE));
+        let workers = || Ok(Workers { lease, remote_lease, token: location::random()? });
+        is_asked.then(workers).transpose()
+    }
 }
 
 /// A number of seconds, also broken, that is worth waiting.

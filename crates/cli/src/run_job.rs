@@ -21,6 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
 use crate::host::Signals;
+use crate::machine::launcher;
 use crate::options::{self, AllowOptions, Lease};
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
 use crate::{folder, no_job};
@@ -98,11 +99,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.lease)?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder())?;
     crew.must_know(std::slice::from_ref(&args.app))?;
     let job = args.job_id.as_deref().map(|job| unopened(&crew, args, job)).transpose()?;
     let wanted = WorkerOffer {
         workflows: [args.app.clone()].into(),
+        project: None,
+        labels: [].into(),
         held: job.is_some(),
         job: job.clone(),
         at_a_time: 1,
@@ -276,7 +279,7 @@ async fn over(run: &RunId, news: &mut UnboundedReceiver<News>) -> Result<RunEnd,
                 let why = "the leader received no heartbeat from it for too long and took the job away";
                 return Err(Failure::bad(format!("finish {}: {why}", run.slot.short())));
             }
-            Some(News::Began(_) | News::Came) => {}
+            Some(News::Began(_) | News::Came | News::Away(_) | News::Back | News::Outdated(_)) => {}
         }
     }
 }
@@ -304,7 +307,7 @@ async fn follow<T>(launcher: &Launcher, run: &RunId, signals: &mut Signals, over
 
 /// Prints what a run has written since; gives where to go on.
 async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
-    while let Ok(piece) = launcher.read_log(&run_ref(run), offset, PIECE).await {
+    while let Ok(piece) = launcher.output(&run_ref(run)).piece(offset, PIECE).await {
         offset = piece.next_offset;
         if piece.bytes.is_empty() {
             break;
@@ -330,7 +333,7 @@ fn bypass(args: &RunArgs, job: &str) -> Result<u8, Failure> {
     let doing = format!("run {} {job}", args.app);
     let key = workflow.keys.read(job).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     let kept = tempfile::tempdir().map_err(|error| Failure::bad(format!("make a folder: {error}")))?;
-    let (launcher, runtime) = (worker::launcher(kept.path())?, worker::runtime()?);
+    let (launcher, runtime) = (launcher(kept.path())?, worker::runtime()?);
     let name = SlotRef::new(args.app.clone(), key.clone()).short();
     let mut start = start(workflow, key).map_err(|why| Failure::bad(format!("{doing}: {why}")))?;
     args.extras().apply(&mut start);
@@ -342,7 +345,16 @@ fn start(workflow: &Arc<Workflow>, key: SlotKey) -> Result<Start, String> {
     let run = RunId { slot: SlotRef::new(workflow.id.clone(), key), number: 1 };
     let filled = filled(workflow, &run.slot.key, None, None, &NoFunctions)?;
     let (settings, properties) = (filled.settings, filled.properties);
-    Ok(Start { run, workflow: workflow.clone(), settings, properties, given: RunInput::default(), worker: None })
+    Ok(Start {
+        run,
+        workflow: workflow.clone(),
+        settings,
+        properties,
+        given: RunInput::default(),
+        worker: None,
+        lease: None,
+        earlier: Vec::new(),
+    })
 }
 
 /// Does a run for nobody else.

@@ -1,7 +1,7 @@
 //! `kelos serve`: a server as operators of Celos know it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kelos_engine::{MENDING, Pace};
@@ -10,7 +10,8 @@ use kelos_sandbox::Folders;
 use crate::apps::Apps;
 use crate::failure::Failure;
 use crate::host::{self, Tunables};
-use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS};
+use crate::node::{self, DataPlace, NodeOptions};
+use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS, Lease};
 use crate::{folder, logging, text};
 
 #[derive(clap::Args)]
@@ -39,13 +40,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     auto_schedule: Option<u64>,
     #[command(flatten)]
+    nodes: NodeOptions,
+    #[command(flatten)]
     apps: Apps,
+    /// Leave commands to workers, started by `kelos worker --server`, and run none in this process
+    #[arg(long)]
+    workers: bool,
+    #[command(flatten)]
+    lease: Lease,
     #[command(flatten)]
     tunables: Tunables,
 }
 
 /// The options that may be written with one dash.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 24] = [
     "port",
     "workflows",
     "defaults",
@@ -63,10 +71,17 @@ const OPTIONS: [&str; 17] = [
     "tls-client-ca",
     "trusted-proxy",
     "host",
+    "store",
+    "state",
+    "node",
+    "advertise",
+    "at-a-time",
+    "labels",
+    "snapshots",
 ];
 
 /// The default folder of the log, besides standard error, if it exists and no other is named.
-const USUAL_LOGS: &str = "/var/log/celos";
+pub(crate) const USUAL_LOGS: &str = "/var/log/celos";
 
 /// Celos takes `-port` for `--port`.
 pub(crate) fn double_dashes(words: Vec<OsString>) -> Vec<OsString> {
@@ -94,34 +109,52 @@ pub(crate) fn doubled(words: Vec<OsString>, options: &[&str]) -> Vec<OsString> {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
-    let folders = Folders {
-        workflows: folder::existing("workflows directory", &args.workflows).map_err(|fail| named(fail, "workflows"))?,
-        defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
+    let folders = match &args.nodes.store {
+        Some(_) => None,
+        None => Some(own_folders(args)?),
     };
     let pages = host::Pages::read(&args.tunables)?;
     let reach = args.tunables.reach(&pages)?;
-    let data = folder::existing("state database directory", &args.db).map_err(|fail| named(fail, "db"))?;
     let logs = logs_folder(args)?;
     let daily = logs.as_deref().map(|folder| logging::Daily { folder, days: usize::from(args.log_days) });
     let _logging = logging::start("info", daily)?;
     let listener = host::listen(args.tunables.bind, Some(args.port), args.port)?;
     let address = host::address(&listener, reach.certificate.is_some());
+    let data = match args.nodes.config(&listener, &address, pages.trust())? {
+        Some(config) => DataPlace::Node(config),
+        None => {
+            let db = folder::existing("state database directory", &args.db);
+            DataPlace::Embedded(db.map_err(|fail| named(fail, "db"))?)
+        }
+    };
+    let folders = match (folders, &data) {
+        (None, DataPlace::Node(config)) => node::definitions(config)?,
+        (Some(folders), _) => folders,
+        (None, DataPlace::Embedded(_)) => own_folders(args)?,
+    };
     let apps = args.apps.source(&folders.workflows)?;
+    // A node of several has nobody who would ask for each step.
+    let auto_schedule = args.auto_schedule.or(args.nodes.store.as_ref().map(|_| 1));
+    let welcome = welcome(auto_schedule, &address, &data);
+    let own_worker = args.nodes.own_worker(pages.secrets(), pages.trust())?;
     let host = host::start(host::Plan {
         folders,
         apps,
-        data: data.clone(),
-        pace: if args.auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
-        reload_every: Duration::from_secs(args.auto_schedule.unwrap_or(1).min(3600)),
+        data,
+        pace: if auto_schedule.is_some() { Pace::ByItself } else { Pace::Stepped },
+        reload_every: Duration::from_secs(auto_schedule.unwrap_or(1).min(3600)),
         tunables: &args.tunables,
         pages,
         listener,
         reach,
-        workers: None,
+        workers: args.lease.workers(args.workers)?,
         instance: None,
+        own_worker,
     })?;
     match host.role() {
         host::Role::Leader => {}
+        // `kelos nodes` says which one leads; at its start it may not have looked yet.
+        host::Role::Standby if args.nodes.store.is_some() => {}
         host::Role::Standby => text::line(
             "another server leads on this database; this one is a standby: it answers reads, and takes over when the leader ends",
         ),
@@ -132,7 +165,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
             text::line(format!("nothing is scheduled: failed to {reason}; this server only answers reads. {MENDING}"));
         }
     }
-    host.serve(|| say(args, &address, &data))?;
+    host.serve(|| text::line(welcome))?;
     Ok(0)
 }
 
@@ -144,17 +177,34 @@ fn logs_folder(args: &ServeArgs) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-fn say(args: &ServeArgs, address: &str, data: &Path) {
-    text::line(format!("kelos {} answers at {address}; its state is in {}", env!("CARGO_PKG_VERSION"), data.display()));
-    text::line(match args.auto_schedule {
-        Some(seconds) => {
-            format!("it schedules automatically and reloads changed scripts every {seconds} s")
+/// The folders of a server that reads its own.
+fn own_folders(args: &ServeArgs) -> Result<Folders, Failure> {
+    Ok(Folders {
+        workflows: folder::existing("workflows directory", &args.workflows).map_err(|fail| named(fail, "workflows"))?,
+        defaults: folder::existing("defaults directory", &args.defaults).map_err(|fail| named(fail, "defaults"))?,
+    })
+}
+
+fn welcome(auto_schedule: Option<u64>, address: &str, data: &DataPlace) -> String {
+    let state = data.folder().display();
+    let version = env!("CARGO_PKG_VERSION");
+    let place = match data {
+        DataPlace::Embedded(_) => format!("kelos {version} answers at {address}; its state is in {state}"),
+        DataPlace::Node(config) => {
+            format!("kelos {version} answers at {address} as the node {}; its state is in {state}", config.node)
         }
-        None => format!(
+    };
+    let schedules = match (auto_schedule, data) {
+        (_, DataPlace::Node(_)) => {
+            "whichever node leads schedules; definitions come by `kelos deploy --server`".to_owned()
+        }
+        (Some(seconds), _) => format!("it schedules automatically and reloads changed scripts every {seconds} s"),
+        (None, _) => format!(
             "it schedules only on request: curl -X POST {address}/scheduler\n\
              (with --autoSchedule SECONDS it schedules automatically)"
         ),
-    });
+    };
+    format!("{place}\n{schedules}")
 }
 
 fn named(failure: Failure, option: &str) -> Failure {

@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::apps::redis_of_stolos;
+use crate::apps::Backend;
 
 /// Options of Stolos about what there is no need for here: where its queues and its code are, and how its code parts and names
 /// what is in the file of apps.
@@ -72,7 +72,7 @@ struct Stolos {
     /// File that describes the apps
     #[arg(long = "tasks_json", value_name = "FILE", env = "STOLOS_TASKS_JSON")]
     tasks_json: Option<String>,
-    /// Backend that holds the apps: json (a file) or redis
+    /// Backend that holds the apps: json (a file), redis, or exec: and a command that prints them
     #[arg(long = "configuration_backend", value_name = "NAME")]
     configuration_backend: Option<String>,
     /// Host of the Redis that has the apps
@@ -151,8 +151,8 @@ fn begins_with_minus(text: &str) -> bool {
 }
 
 impl Stolos {
-    /// Redis that has the apps, where the command line says so; the variables are read later.
-    fn redis(&self) -> Result<Option<String>, clap::Error> {
+    /// The place of the apps, where the command line says so; the variables are read later.
+    fn backend(&self) -> Result<Backend, clap::Error> {
         let said = |name: &str| match name {
             "STOLOS_CONFIGURATION_BACKEND" => self.configuration_backend.clone(),
             "STOLOS_REDIS_HOST" => self.redis_host.clone(),
@@ -163,14 +163,18 @@ impl Stolos {
         };
         let options = ["CONFIGURATION_BACKEND", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_KEY_PREFIX"];
         if options.iter().all(|name| said(&format!("STOLOS_{name}")).is_none()) {
-            return Ok(None);
+            return Ok(Backend::File);
         }
-        let found = redis_of_stolos(|name| said(name).or_else(|| std::env::var(name).ok()));
+        let found = Backend::of_stolos(|name| said(name).or_else(|| std::env::var(name).ok()));
         found.map_err(|failure| clap::Error::raw(ErrorKind::InvalidValue, format!("{}\n", failure.message)))
     }
 
     fn words(self) -> Result<Vec<OsString>, clap::Error> {
-        let redis = self.redis()?;
+        let (redis, command) = match self.backend()? {
+            Backend::File => (None, None),
+            Backend::Redis(address) => (Some(address), None),
+            Backend::Command(line) => (None, Some(line)),
+        };
         let mut words = vec!["kelos".to_owned(), "run".to_owned()];
         let mut option = |name: &str, value: Option<String>| {
             words.extend(value.filter(|value| !value.is_empty()).map(|value| format!("--{name}={value}")));
@@ -181,6 +185,7 @@ impl Stolos {
         option("template", self.template);
         option("tasks-json", self.tasks_json);
         option("tasks-redis", redis);
+        option("tasks-command", command);
         // Stolos writes -1 for never.
         option("watch", self.watch.filter(|watch| !watch.starts_with('-')));
         words.extend(self.bypass_scheduler.filter(|set| !set.is_empty()).map(|_| "--bypass-scheduler".to_owned()));
@@ -248,9 +253,13 @@ mod tests {
         assert_eq!(meant(zookeeper), "kelos run --timeout=2 --max-retry=5 a");
         let redis = "stolos -a a --configuration_backend redis --redis_host h --redis_db 3 --redis_key_prefix p/";
         assert_eq!(meant(redis), "kelos run --timeout=2 --max-retry=5 --tasks-redis=redis://h:6379/3?prefix=p/ a");
+        let command = "stolos -a a --configuration_backend exec:bin/tasks";
+        assert_eq!(meant(command), "kelos run --timeout=2 --max-retry=5 --tasks-command=bin/tasks a");
         assert_eq!(meant("stolos -a a --configuration_backend json"), "kelos run --timeout=2 --max-retry=5 a");
         let refused = |typed: &str| words(typed.split(' ').map(OsString::from).collect()).unwrap_err().to_string();
-        assert!(refused("stolos -a a --configuration_backend my.module").contains("expected json or redis"));
+        assert!(
+            refused("stolos -a a --configuration_backend my.module").contains("expected json, redis or exec:COMMAND")
+        );
         assert!(refused("stolos -a a --read_fp x").contains("--read_fp has no effect: say read_fp in the app"));
     }
 

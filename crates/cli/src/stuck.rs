@@ -61,6 +61,11 @@ fn kind(name: &str) -> &str {
     }
 }
 
+/// A stuck slot with the way in which it is stuck: `w@2016-01-01T04:00Z and 2 later ones: late`.
+pub(crate) fn title(row: &StuckDto) -> String {
+    format!("{}: {}", slot(row), kind(row.kind.as_str()))
+}
+
 fn slot(row: &StuckDto) -> String {
     let others = (row.others > 0).then(|| format!(" and {}", count(row.others, "later one")));
     let followers = (row.followers > 0).then(|| format!("; {} behind it", count(row.followers, "slot")));

@@ -20,6 +20,11 @@ static ZONE: LazyLock<Result<Zone, String>> = LazyLock::new(|| {
     zone_of_machine(tz.as_deref(), link.as_deref(), name.as_deref())
 });
 
+/// The name of the zone of this machine, or the reason for which it is not known.
+pub(crate) fn zone_name() -> Result<String, String> {
+    ZONE.as_ref().map(|zone| zone.name().to_owned()).map_err(Clone::clone)
+}
+
 /// A moment of the past in a table: exactly, and how long ago it was, as in `2016-01-01T12:00Z, 12 min ago`.
 pub(crate) fn since(at: Instant) -> String {
     told(at, *NOW)

@@ -38,11 +38,9 @@ pub(crate) fn storage_config() -> Result<StorageConfig, Failure> {
 impl TrustOptions {
     /// The same options, by the environment alone.
     pub(crate) fn of_environment() -> Result<TrustOptions, Failure> {
-        let file = |name: &str| std::env::var_os(name).filter(|file| !file.is_empty()).map(PathBuf::from);
-        let pin = std::env::var("KELOS_PIN").ok().filter(|pin| !pin.is_empty()).map(|pin| pin.parse());
-        let pin = pin.transpose().map_err(|why| Failure::usage(format!("use KELOS_PIN: {why}")))?;
-        let ca = TrustSettings::of_environment().authorities;
-        let (client_cert, client_key) = (file("KELOS_CLIENT_CERT"), file("KELOS_CLIENT_KEY"));
+        let TrustSettings { authorities: ca, pin, own, .. } =
+            TrustSettings::of_client_environment().map_err(Failure::usage)?;
+        let (client_cert, client_key) = own.unzip();
         Ok(TrustOptions { ca, pin, client_cert, client_key, token: TokenOptions::of_environment() })
     }
 

@@ -12,6 +12,7 @@ use crate::apps::{self, Apps};
 use crate::failure::Failure;
 use crate::host::{self, Tunables};
 use crate::location::{self, Location, PORT, STATE};
+use crate::node::DataPlace;
 use crate::options::Lease;
 use crate::text::{self, count, to_the_second};
 use crate::{folder, logging};
@@ -26,7 +27,7 @@ pub(crate) struct UpArgs {
     port: Option<u16>,
     #[command(flatten)]
     apps: Apps,
-    /// Leave jobs to workers, started by `kelos worker`, and run none in this process
+    /// Leave commands to workers, started by `kelos worker`, and run none in this process
     #[arg(long)]
     workers: bool,
     #[command(flatten)]
@@ -51,16 +52,16 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
     let address = host::address(&listener, reach.certificate.is_some());
-    let token = args.workers.then(location::random).transpose()?;
+    let workers = args.lease.workers(args.workers)?;
+    let token = workers.as_ref().map(|workers| workers.token.clone());
     let instance = Some(location::random()?);
     let certificate = reach.certificate.clone();
     let pin = certificate.as_ref().map(|shown| shown.certificate().fingerprint);
-    let location = Location { address: address.clone(), instance, token: token.clone(), pin, owner: None };
-    let workers = token.map(|token| host::Workers { lease: args.lease.lease, token });
+    let location = Location { address: address.clone(), instance, token, pin, owner: None };
     let host = host::start(host::Plan {
         folders: folders.clone(),
         apps: apps.clone(),
-        data: state.clone(),
+        data: DataPlace::Embedded(state.clone()),
         pace: Pace::ByItself,
         reload_every: Duration::from_secs(1),
         tunables: &args.tunables,
@@ -69,6 +70,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         reach,
         workers,
         instance: location.instance.clone(),
+        own_worker: None,
     })?;
     let trouble = match host.role() {
         host::Role::Leader => None,

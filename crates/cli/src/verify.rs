@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_checkpoints::Comparison;
 use kelos_explain::verify::{Disagreement, Verification, verify};
-use kelos_store::{Journal, Queries};
+use kelos_store::{Queries, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! `kelos worker`: jobs of many apps, so many at a time, until it is told to end.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,12 +9,14 @@ use kelos::local_executors;
 use kelos_engine::executor::Start;
 use kelos_engine::secrets::Secrets;
 use kelos_executors::http::{Answer, Http, HttpError, Method, StatusCode, Url};
-use kelos_executors::local::{self, Launcher};
-use kelos_executors::workers::{Door, News, NoAnswer, Roll, Worker, WorkerOffer};
+use kelos_executors::local::Launcher;
+use kelos_executors::workers::{CONNECT, Door, News, NoAnswer, Roll, Worker, WorkerHome, WorkerOffer, detail};
+use kelos_metrics::WorkerMetrics;
+use kelos_model::workers::Label;
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
 use kelos_tls::Fingerprint;
-use kelos_wire::{AssignmentDto, ListDto, OfferRequest, ProblemDetailsDto, WorkflowDto};
+use kelos_wire::{AssignmentDto, ListDto, OfferRequest, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::address::{Query, escape};
@@ -23,12 +26,13 @@ use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::Fleet;
 use crate::host::Signals;
 use crate::location::{self, Location};
+use crate::machine::{hostname, launcher, processors};
+use crate::node::StoreOptions;
 use crate::options::{AllowOptions, Lease};
+use crate::own_metrics::OwnMetrics;
 use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
-/// How long a connection to the leader may take, which is on this machine.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take; a desk answers sooner.
 const ANSWER: Duration = Duration::from_secs(90);
 
@@ -36,19 +40,39 @@ const ANSWER: Duration = Duration::from_secs(90);
 pub(crate) struct WorkerArgs {
     /// Folder with scripts, tasks.json and the state that all its workers share
     #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// Only run jobs of these apps
     #[arg(short, long = "app", value_name = "APP", num_args = 1..)]
-    apps: Vec<WorkflowId>,
+    pub(crate) apps: Vec<WorkflowId>,
     /// Maximum number of concurrent jobs [default: one per processor]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    at_a_time: Option<u32>,
+    pub(crate) at_a_time: Option<u32>,
     #[command(flatten)]
-    described: Apps,
+    pub(crate) described: Apps,
     #[command(flatten)]
-    allowed: AllowOptions,
+    pub(crate) allowed: AllowOptions,
     #[command(flatten)]
     lease: Lease,
+    /// Run commands for this server, from any machine; DIR is then the folder in which they start
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Labels of this worker, such as gpu,eu: it gets the runs that need them, beside those that need none
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub(crate) labels: Vec<Label>,
+    /// With --server: folder of runs and their output, which one worker at a time may use [default: one for
+    /// each server, in kelos/worker of XDG_STATE_HOME or ~/.local/state]
+    #[arg(long = "dir", value_name = "FOLDER", requires = "server", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) home: Option<PathBuf>,
+    /// With --server: place to which the output of ended runs is copied, as for `kelos up`
+    #[arg(long, value_name = "URL", requires = "server", value_hint = clap::ValueHint::Url)]
+    pub(crate) outputs: Option<String>,
+    /// Address at which this worker answers /metrics, /health/live and /health/ready, such as 127.0.0.1:9475 [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "store")]
+    pub(crate) metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) shared: StoreOptions,
+    #[command(flatten)]
+    pub(crate) trust: TrustOptions,
 }
 
 /// The options of a job beyond the definition of its app.
@@ -74,40 +98,62 @@ impl Extras {
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.lease)?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder())?;
     crew.must_know(&args.apps)?;
-    let processors = std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(1));
-    let wanted = WorkerOffer {
-        workflows: args.apps.iter().cloned().collect(),
-        job: None,
-        at_a_time: args.at_a_time.unwrap_or(processors),
-        in_all: None,
-        attempts: None,
-        held: false,
-    };
+    let wanted = offer(args);
+    let metrics = OwnMetrics::open(args.metrics, wanted.at_a_time)?;
     let outcome = crew.runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        let (worker, mut news) = crew.start(wanted, Extras::default())?;
+        let (worker, news) = crew.start(wanted, Extras::default())?;
+        metrics.serve()?;
         text::line(format!("{} is running; stop it with Ctrl-C", crew.name));
-        if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
-            text::line(none);
-        }
-        loop {
-            tokio::select! {
-                told = news.recv() => say(told)?,
-                () = signals.wait() => break,
+        work(&worker, news, metrics.counts(), || {
+            if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
+                text::line(none);
             }
-        }
-        finish(&worker, &mut news, &mut signals).await
+        })
+        .await
     });
     crew.fleet.leave()?;
     outcome.map(|()| 0)
+}
+
+/// The offer of a worker by its options.
+pub(crate) fn offer(args: &WorkerArgs) -> WorkerOffer {
+    WorkerOffer {
+        workflows: args.apps.iter().cloned().collect(),
+        project: None,
+        labels: args.labels.iter().cloned().collect(),
+        job: None,
+        at_a_time: args.at_a_time.unwrap_or_else(processors),
+        in_all: None,
+        attempts: None,
+        held: false,
+    }
+}
+
+/// Says what a worker does and counts it, until a signal comes and it has finished.
+pub(crate) async fn work<D: Door>(
+    worker: &Worker<D>,
+    mut news: UnboundedReceiver<News>,
+    counts: &WorkerMetrics,
+    begin: impl FnOnce(),
+) -> Result<(), Failure> {
+    let mut signals = Signals::listen()?;
+    begin();
+    loop {
+        tokio::select! {
+            told = news.recv() => say(told, counts)?,
+            () = signals.wait() => break,
+        }
+    }
+    finish(worker, &mut news, counts, &mut signals).await
 }
 
 /// Waits for what it has; the second signal ends that.
 async fn finish<D: Door>(
     worker: &Worker<D>,
     news: &mut UnboundedReceiver<News>,
+    counts: &WorkerMetrics,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     if !worker.is_idle() {
@@ -118,17 +164,18 @@ async fn finish<D: Door>(
     loop {
         tokio::select! {
             () = &mut left => break,
-            told = news.recv() => say(told)?,
+            told = news.recv() => say(told, counts)?,
             () = signals.wait() => worker.end_all(),
         }
     }
     while let Ok(told) = news.try_recv() {
-        say(Some(told))?;
+        say(Some(told), counts)?;
     }
     Ok(())
 }
 
-fn say(news: Option<News>) -> Result<(), Failure> {
+fn say(news: Option<News>, counts: &WorkerMetrics) -> Result<(), Failure> {
+    news.iter().for_each(|news| counts.hear(news));
     match news {
         Some(News::Began(run)) => text::line(format!("{} began", named(&run))),
         Some(News::Over(over)) => text::line(format!("{} {}", named(&over.run), ended(&over.outcome))),
@@ -136,7 +183,10 @@ fn say(news: Option<News>) -> Result<(), Failure> {
             text::line("the leader received no heartbeat for too long and took its jobs away; it registers again");
         }
         Some(News::Useless(why)) => return Err(useless(&why)),
-        Some(News::Came) | None => {}
+        Some(News::Away(why)) => text::line(format!("no answer from the leader, trying again: failed to {why}")),
+        Some(News::Back) => text::line("the leader answers again"),
+        // Only a program has functions that may be outdated.
+        Some(News::Came | News::Outdated(_)) | None => {}
     }
     Ok(())
 }
@@ -209,13 +259,14 @@ impl Crew {
     ) -> Result<(Worker<Line>, UnboundedReceiver<News>), Failure> {
         let runs = runs_of(&self.fleet);
         let signature = Roll::beside(&runs).sign(&self.name);
-        let signature =
-            signature.map_err(|error| Failure::bad(format!("register as a worker of {}: {error}", runs.display())))?;
+        let footing = signature
+            .map(WorkerHome::Shared)
+            .map_err(|error| Failure::bad(format!("register as a worker of {}: {error}", runs.display())))?;
         let secrets = Secrets::new(self.fleet.allowed().clone());
         let executors = local_executors(&self.launcher, &secrets, self.runtime.handle());
         let executors = executors.adjusted(move |start| more.apply(start));
         let door = Line { fleet: self.fleet.clone(), http: Mutex::default() };
-        Ok(Worker::start(self.name.clone(), door, executors, wanted, signature))
+        Ok(Worker::start(self.name.clone(), door, executors, wanted, footing))
     }
 }
 
@@ -233,21 +284,9 @@ fn runs_of(fleet: &Fleet) -> PathBuf {
     fleet.state().join("runs")
 }
 
-/// Starts commands whose files are in a folder.
-pub(crate) fn launcher(runs: &Path) -> Result<Launcher, Failure> {
-    folder::make_private(runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
-    let launcher = Launcher::new(runs, local::own_shim(), local::Limits::default());
-    launcher.map_err(|error| Failure::bad(error.to_string()))
-}
-
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     built.map_err(|error| Failure::bad(format!("start threads: {error}")))
-}
-
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
 /// A worker's line to whoever leads.
@@ -292,11 +331,7 @@ impl Line {
     }
 
     fn read(&self, place: &Location, answer: Answer) -> Result<AssignmentDto, NoAnswer> {
-        let detail = || {
-            let detail = serde_json::from_slice::<ProblemDetailsDto>(&answer.body).map(|problem| problem.detail);
-            let detail = detail.unwrap_or_else(|_| answer.summary());
-            detail.strip_prefix("failed to ").map(str::to_owned).unwrap_or(detail)
-        };
+        let detail = || detail(&answer);
         match answer.status {
             StatusCode::OK => serde_json::from_slice(&answer.body)
                 .map_err(|error| NoAnswer::Never(format!("understand the leader at {}: {error}", place.address))),

@@ -41,3 +41,21 @@ fn a_password_in_the_address_of_redis_is_refused() {
         found.err
     );
 }
+
+#[test]
+fn apps_may_be_what_a_command_prints() {
+    let folder = Folder::with(&[("apps.json", TASKS), ("identifiers.json", "{\"date\": \"date\"}")]);
+    let check = |more: &[&str]| folder.run(&[&["check", "--template", "{date}"], more].concat());
+    let broken = check(&["--tasks-command", "cat apps.json"]);
+    assert!(
+        broken.out.starts_with("exec:cat apps.json:3:23: bash_cmd of sum has {client}, expected"),
+        "{}",
+        broken.out
+    );
+    folder.write("apps.json", &TASKS.replace("{client}", "{job_id}").replace("days", "day"));
+    assert_eq!(check(&["--tasks-command", "cat apps.json"]).ok(), "2 workflows in 1 file: no problems\n");
+    let failing = check(&["--tasks-command", "cat missing.json"]);
+    assert!(failing.out.contains("exec:cat missing.json prints no apps: the command failed"), "{}", failing.out);
+    let both = check(&["--tasks-command", "true", "--tasks-redis", "redis://h"]).fails(2);
+    assert!(both.contains("cannot be used with"), "{both}");
+}

@@ -94,7 +94,7 @@ fn what_is_no_database_of_celos_is_refused() {
     let refused = folder.run(&["import", "celos", "some"]).fails(1);
     assert!(refused.contains("expected a folder with one of state, rerun, paused and register in it"), "{refused}");
     assert!(folder.run(&["import", "celos", "missing"]).fails(2).contains("there is no such folder"));
-    assert!(folder.run(&["import", "cron", "some"]).fails(2).contains("celos"));
+    assert!(folder.run(&["import", "cron", "some"]).fails(2).contains("unrecognized subcommand 'cron'"));
     let hint = folder.run(&["export", "celos", "some"]).fails(2);
     assert!(hint.contains("name the folder of `kelos up` with --dir"), "{hint}");
 }

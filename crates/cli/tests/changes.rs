@@ -115,7 +115,8 @@ fn slots_are_marked_skipped_and_opened_with_what_depends_on_them() {
 
 #[test]
 fn all_failures_of_a_workflow_are_run_again() {
-    let since = (hour().parse::<Timestamp>().expect("a time") - 4.hours()).to_string();
+    let until = hour();
+    let since = (until.parse::<Timestamp>().expect("a time") - 4.hours()).to_string();
     let fails = hourly("fetch", &since, "celos.alwaysTrigger()", "test ! -e broken");
     let folder = Folder::with(&[("workflows/fetch.js", &fails)]);
     folder.write("broken", "");
@@ -128,7 +129,7 @@ fn all_failures_of_a_workflow_are_run_again() {
     assert!(folder.run(&["failures", "--all"]).ok().matches("fetch@").count() >= 6);
     assert!(folder.run(&["rerun", "fetch", &since, "--failed"]).fails(2).contains("cannot be used with"));
     std::fs::remove_file(folder.path().join("broken")).expect("a file");
-    let out = folder.run(&["rerun", "fetch", "--failed", "--from", &since, "--to", &hour()]).ok();
+    let out = folder.run(&["rerun", "fetch", "--failed", "--from", &since, "--to", &until]).ok();
     assert!(out.ends_with("\n4 slots\n"), "{out}");
     eventually("the rest failed no more", || {
         folder.run(&["rerun", "fetch", "--failed"]).ok();

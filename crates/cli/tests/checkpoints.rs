@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
-use kelos_store::{Digest, Journal, PageRequest};
+use kelos_store::{Digest, PageRequest, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::Value;

@@ -40,6 +40,9 @@ fn a_job_is_submitted_explained_mended_and_done() {
     assert_eq!(submitted, "report@20140601 was opened\n");
     until(&folder, "fetch", "20140601_3", "failed");
     until(&folder, "model", "20140601_2", "succeeded");
+    let queue = folder.run(&["queue", "fetch"]).ok();
+    assert_eq!(queue, "fetch: 0 queued; 0 running, 0 waiting, 0 in back-off, 1 failed\n");
+    assert_eq!(folder.json(&["queue", "model", "--json"])["waiting"], 1);
     let why = folder.run(&["why", "report", "20140601"]).ok();
     let expected = "waits for 1 of 3 jobs: model@20140601_3 has waited for ";
     assert!(why.contains(expected) && why.contains("(for sales)"), "{why}");

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -104,6 +106,44 @@ fn two_workers_share_jobs_and_each_runs_once() {
     assert_eq!(ran, expected);
     assert!(other.stop().success());
     assert!(one.stop().success());
+}
+
+/// Asks a worker at its own address.
+fn ask(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn a_worker_shows_its_metrics_and_whether_it_is_ready() {
+    let folder = folder(&[("app1", "true")]);
+    submit(&folder, "app1", &["20140101_1"]);
+    let args = ["worker", "-n", "3", "--metrics", "127.0.0.1:0"];
+    let worker = Server::start(folder.path(), &args, "its metrics are at");
+    let address = worker.address().trim_start_matches("http://").trim_end_matches("/metrics").to_owned();
+    eventually("a run was counted", || {
+        ask(&address, "/metrics").contains("kelos_worker_runs_total{outcome=\"succeeded\"} 1").then_some(())
+    });
+    let text = ask(&address, "/metrics");
+    assert!(text.contains("\nkelos_worker_places 3\n") && text.contains("\nkelos_worker_connected 1\n"), "{text}");
+    assert!(ask(&address, "/health/live").starts_with("HTTP/1.1 200"), "it is live");
+    assert!(ask(&address, "/health/ready").ends_with("ready\n"), "it is ready");
+    assert!(worker.stop().success());
+}
+
+#[test]
+fn an_address_of_metrics_that_is_taken_is_told() {
+    let folder = folder(&[("app1", "true")]);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let said = folder.run(&["worker", "--metrics", &address]).fails(1);
+    let expected = format!("failed to listen on {address} for --metrics: Address already in use");
+    assert!(said.contains(&expected) && said.contains("a free port, such as 127.0.0.1:9475"), "{said}");
+    let said = folder.run(&["worker", "--metrics", "9475"]).fails(2);
+    assert!(said.contains("invalid value '9475' for '--metrics <ADDRESS:PORT>'"), "{said}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kelos_checkpoints::Settings;
 use kelos_engine::sources::Watch;
-use kelos_front::{Groups, LimitSettings, Links};
+use kelos_front::{Groups, LimitSettings, Links, MetricSettings};
 use kelos_kafka::Cluster;
 use kelos_model::Subject;
 use kelos_model::secret::AllowList;
@@ -44,6 +44,7 @@ pub(super) fn problems(
         clusters.as_ref().err().cloned(),
         TrustSettings::default().with_file(&file.text).and_then(Trust::new).err(),
         LimitSettings::parse(&file.text).err(),
+        MetricSettings::parse(&file.text).err(),
         Settings::parse(&file.text).err(),
         Rules::parse(&file.text).err().map(|error| error.to_string()),
     ];

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kelos_door_celos::export::{ExportError, ExportOptions, ExportReport, export};
 use kelos_door_celos::import::{ImportError, lead};
 use kelos_engine::clock::whole_millis;
-use kelos_store::Journal;
+use kelos_store::{Journal, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use kelos_model::WorkflowId;
-use kelos_store::{Digest, Journal, PageRequest, Queries, StoreError, TurnColumns, TurnRecord};
+use kelos_store::{Digest, PageRequest, Queries, StoreError, StoredState, TurnColumns, TurnRecord};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kelos_engine::sources::Watch;
-use kelos_front::{Groups, LimitSettings, Links};
+use kelos_front::{Groups, LimitSettings, Links, MetricSettings};
 use kelos_kafka::Cluster;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::Settings;
@@ -93,6 +93,7 @@ fn is_config(text: &str) -> bool {
         && Cluster::parse(text).is_ok()
         && TrustSettings::default().with_file(text).is_ok()
         && LimitSettings::parse(text).is_ok()
+        && MetricSettings::parse(text).is_ok()
         && kelos_checkpoints::Settings::parse(text).is_ok()
         && AllowList::parse(text).is_ok()
         && kelos_trust::Rules::parse(text).is_ok()
@@ -148,6 +149,8 @@ const GOOD_CONFIGS: &[&str] = &[
         "pin": {"oozie.example": "sha256:00000000000000000000000000000000000000000000000000000000000000aF"}}}"#,
     r#"{"tls": {"ca": ["a.pem", "b.pem"], "pin": {"::1": ["sha256:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"]}}}"#,
     r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3}}"#,
+    r#"{"metrics": {}}"#,
+    r#"{"metrics": {"workflows": 0, "public": true}}"#,
     r#"{"access": {}}"#,
     r#"{"access": {"openid": {"issuer": "https://login.example/realms/x", "clientId": "kelos", "publicAddress": "https://kelos.example"}}}"#,
     r#"{"access": {"openid": {"issuer": "http://127.0.0.1:8080", "clientId": "kelos", "clientSecret": {"secret": "env:SECRET"}, "publicAddress": "http://localhost:7437/", "nameClaim": "email", "groupsClaim": "roles", "scopes": ["email"]}}}"#,
@@ -168,6 +171,9 @@ const BAD_CONFIGS: &[&str] = &[
     r#"{"limits": {"burst": 0}}"#,
     r#"{"limits": {"burst": "1"}}"#,
     r#"{"limits": {"requests": 1}}"#,
+    r#"{"metrics": {"workflows": -1}}"#,
+    r#"{"metrics": {"public": "yes"}}"#,
+    r#"{"metrics": {"labels": []}}"#,
     r#"{"group": []}"#,
     r#"{"$schema": 7}"#,
     r#"{"groups": [{"name": "a"}]}"#,

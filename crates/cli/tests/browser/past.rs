@@ -33,6 +33,8 @@ const BEFORE: &str = "
     DROP INDEX workflows_backlog;
     DROP INDEX events_of_workflows;
     DROP TABLE steps;
+    DROP TABLE followed;
+    DROP TABLE reigns;
     ALTER TABLE slots DROP COLUMN flow;
     DROP INDEX runs_of_slots;
     DROP INDEX runs_open;

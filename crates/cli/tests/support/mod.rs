@@ -3,6 +3,12 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod cluster;
+pub(crate) mod link;
+pub(crate) mod networks;
+pub(crate) mod nodes;
+pub(crate) mod oozie;
+pub(crate) mod stores;
+pub(crate) mod writes;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,9 +22,27 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The command, without what the environment may say.
 pub(crate) fn kelos(args: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("kelos"));
-    command.args(args).stdin(Stdio::null());
-    for name in ["KELOS_SERVER", "KELOS_LOG", "LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR"] {
+    let mut command = Command::new(program());
+    command.args(args);
+    plain(command)
+}
+
+/// The command in a network namespace.
+pub(crate) fn kelos_within(space: &Path) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net={}", space.display())).arg(program());
+    plain(command)
+}
+
+/// The program of this build, or the one that a test which measures is given.
+fn program() -> PathBuf {
+    let given = std::env::var_os("KELOS_TEST_PROGRAM").map(PathBuf::from);
+    given.unwrap_or_else(|| assert_cmd::cargo::cargo_bin!("kelos").to_path_buf())
+}
+
+fn plain(mut command: Command) -> Command {
+    command.stdin(Stdio::null());
+    for name in ["KELOS_SERVER", "KELOS_STORE", "KELOS_LOG", "LC_ALL", "LC_CTYPE", "LANG", "NO_COLOR"] {
         command.env_remove(name);
     }
     command.env("USER", "ann");
@@ -26,6 +50,7 @@ pub(crate) fn kelos(args: &[&str]) -> Command {
 }
 
 /// What a command said.
+#[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -81,6 +106,18 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut look: impl FnMut() -
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, what, look)
+}
+
+/// Copies a folder.
+#[track_caller]
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-r").args([from, to]).status().expect("cp");
+    assert!(status.success());
+}
+
+/// A folder of a sample of this repository.
+pub(crate) fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
 }
 
 /// A folder of scripts.
@@ -194,6 +231,10 @@ impl Server {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill");
         assert!(status.success());
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// How it ended, if it has.

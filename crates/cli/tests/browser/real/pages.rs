@@ -70,6 +70,8 @@ pub(super) fn pages(house: &House) -> Vec<String> {
         "/ui/workflows/Shop.ByNight",
         "/ui/workflows/Shop.Load",
         "/ui/display",
+        "/ui/workers",
+        "/ui/nodes",
         "/ui/access",
         "/ui/sign-in",
         "/ui/workflows/source/versions/1",

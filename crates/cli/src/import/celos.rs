@@ -1,4 +1,4 @@
-//! `kelos import celos`: take over the state of another scheduler.
+//! `kelos import celos`: the state database of Celos.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,18 @@ use kelos_door_celos::import::{
 use kelos_engine::clock::whole_millis;
 use kelos_model::time::parse_instant;
 use kelos_sandbox::Problem;
-use kelos_store::{Journal, MemoryStore};
-use kelos_store_sqlite::SqliteStore;
 use serde_json::json;
 
-use crate::data::{self, Data, Place, System};
+use super::store;
+use crate::data::{self, Data, Place};
 use crate::failure::Failure;
 use crate::options::Form;
 use crate::text::{self, count, short};
 use crate::{apps, folder, render, times};
 
 #[derive(clap::Args)]
-pub(crate) struct ImportArgs {
-    /// Scheduler to import from
-    #[arg(value_enum)]
-    _system: System,
-    /// Its state database
+pub(crate) struct CelosArgs {
+    /// State database of Celos: the directory that its server was given as --db
     #[arg(value_name = "DATABASE", value_hint = clap::ValueHint::DirPath)]
     database: PathBuf,
     #[command(flatten)]
@@ -47,7 +43,7 @@ pub(crate) struct ImportArgs {
 /// Slots, or files, that are named before the rest is only counted.
 const NAMED: usize = 20;
 
-pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &CelosArgs) -> Result<u8, Failure> {
     let celos = folder::existing("state database of Celos", &args.database)?;
     let data = data::find(&args.place)?;
     let folders = data.folders(&args.place)?;
@@ -73,16 +69,6 @@ fn open(celos: &Path) -> Result<Database, Failure> {
     Database::open(celos).map_err(|error| Failure::bad(error.to_string()))
 }
 
-/// The data; in a dry run nothing is made of it that is not there.
-fn store(data: &Data, dry_run: bool) -> Result<Box<dyn Journal>, Failure> {
-    if dry_run && !data.database().exists() {
-        return Ok(Box::new(MemoryStore::new()));
-    }
-    data.make()?;
-    let store = SqliteStore::open(data.database()).map_err(|error| Failure::of_store(&error))?;
-    Ok(Box::new(store))
-}
-
 fn refused(error: &ImportError, data: &Data) -> Failure {
     match error {
         ImportError::InUse => data.in_use("import"),
@@ -90,7 +76,7 @@ fn refused(error: &ImportError, data: &Data) -> Failure {
     }
 }
 
-fn print(args: &ImportArgs, imported: &ImportReport, problems: &[Problem], data: &Data, as_of: Timestamp) {
+fn print(args: &CelosArgs, imported: &ImportReport, problems: &[Problem], data: &Data, as_of: Timestamp) {
     table(&imported.workflows);
     for one in &imported.workflows {
         notes(one, as_of);

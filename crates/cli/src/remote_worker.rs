@@ -1,0 +1,94 @@
+//! `kelos worker --server`: a worker on any machine, with runs on its own disk, for a server that it reaches over HTTP.
+
+use std::path::PathBuf;
+
+use kelos::local_executors;
+use kelos_engine::secrets::Secrets;
+use kelos_executors::local::OutputCopies;
+use kelos_executors::workers::{Disk, RemoteLine, Worker, WorkerHome};
+use kelos_storage::{Storage, StorageConfig};
+use kelos_wire::RemoteWorkerDto;
+
+use crate::failure::Failure;
+use crate::machine::{hostname, launcher};
+use crate::own_metrics::OwnMetrics;
+use crate::trust::TrustOptions;
+use crate::worker::{self, WorkerArgs};
+use crate::{folder, host, logging, store_worker, text};
+
+/// Runs jobs of a folder, or of a server if one is named.
+pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
+    if let (None, Some(store)) = (&args.server, &args.shared.store) {
+        return store_worker::run(args, store);
+    }
+    args.shared.name.refuse_alone()?;
+    match &args.server {
+        Some(server) => run_for(args, server),
+        None => worker::run(args),
+    }
+}
+
+/// Runs what the server hands to it, until it is told to end.
+fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
+    // Before the folder is entered, because paths to files are as people see them from outside.
+    let allowed = args.allowed.read()?;
+    let line = line(server, &args.trust)?;
+    let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(line.base()), Ok)?)
+        .map_err(|error| Failure::usage(format!("find the folder of --dir: {error}")))?;
+    let dir = folder::existing("folder of commands", &args.dir)?;
+    std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
+    let _logging = logging::start(logging::USUAL, None)?;
+    let storage = Storage::new(StorageConfig { trust: args.trust.read()?, ..StorageConfig::from_env() });
+    let copies = host::outputs(args.outputs.as_deref(), &storage)?;
+    let disk = Disk::take(&home, line.base()).map_err(|error| {
+        Failure::bad(error.to_string())
+            .hint("--dir names another folder: each worker of a machine needs its own, and so does each server")
+    })?;
+    let outputs = copies.as_ref().map(OutputCopies::address);
+    let (launcher, runtime) = (launcher(&disk.runs())?.with_copies(copies), worker::runtime()?);
+    let host = hostname();
+    let name = format!("{host}:{}", disk.tail());
+    let about = RemoteWorkerDto { host, version: env!("CARGO_PKG_VERSION").to_owned(), node: None, outputs };
+    let executors = local_executors(&launcher, &Secrets::new(allowed), runtime.handle());
+    let footing = WorkerHome::Own(disk.with(launcher, about));
+    let wanted = worker::offer(args);
+    let metrics = OwnMetrics::open(args.metrics, wanted.at_a_time)?;
+    let welcome = format!("{name} asks {} for runs; stop it with Ctrl-C", line.base());
+    runtime.block_on(async {
+        let (worker, news) = Worker::start(name, line, executors, wanted, footing);
+        metrics.serve()?;
+        text::line(welcome);
+        worker::work(&worker, news, metrics.counts(), || {}).await
+    })?;
+    Ok(0)
+}
+
+/// The line to the server that was named, with the token and the trust of these options.
+fn line(server: &str, trust: &TrustOptions) -> Result<RemoteLine, Failure> {
+    let base = RemoteLine::address(server).map_err(|error| Failure::usage(error.to_string()))?;
+    if base.starts_with("http://") && trust.has_pin() {
+        return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
+    }
+    let token = trust.token.text(&base)?.ok_or_else(|| {
+        Failure::usage("work for a server without a token: expected --token-file, KELOS_TOKEN_FILE or KELOS_TOKEN")
+            .hint("`kelos token add NAME --role worker` makes one on the server")
+    })?;
+    Ok(RemoteLine::of(base, Some(token.into()), RemoteLine::client(&trust.read()?)))
+}
+
+/// The folder of runs of a worker that is given none.
+fn usual_home(server: &str) -> Result<PathBuf, Failure> {
+    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    let named: String = server
+        .split("://")
+        .last()
+        .unwrap_or_default()
+        .chars()
+        .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
+        .collect();
+    let state = state.map(|state| state.join("kelos/worker").join(named));
+    state.ok_or_else(|| {
+        Failure::usage("find a folder for runs: neither XDG_STATE_HOME nor HOME is set").hint("name one with --dir")
+    })
+}

@@ -1,0 +1,223 @@
+//! `kelos sql`: a query over the data of a server, answered from its database, while the server goes on.
+
+use std::io::{IsTerminal, Read, StdoutLock, Write};
+use std::time::Duration;
+
+use comfy_table::{Cell, Table};
+use kelos_store_sqlite::{SqlError, SqlRows, SqlValue, SqliteViews};
+use serde_json::{Map, Value};
+
+use crate::data::{self, Place};
+use crate::failure::Failure;
+use crate::{options, render, text};
+
+/// The largest query that is read from standard input.
+const LARGEST_QUERY: u64 = 1 << 20;
+
+#[derive(clap::Args)]
+pub(crate) struct SqlArgs {
+    /// One statement that reads, in SQLite's SQL; `-` reads it from standard input. Without it the views and their columns are listed
+    #[arg(value_name = "QUERY")]
+    query: Option<String>,
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON, an object for each row
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV, with a line of headings
+    #[arg(long)]
+    csv: bool,
+    /// Give up after this long
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = options::seconds)]
+    timeout: Duration,
+}
+
+pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
+    let database = data::find(&args.place)?.database();
+    if !database.exists() {
+        let failure = Failure::usage(format!("read {}: there is no such database", database.display()));
+        return Err(failure.hint("name the folder of `kelos up` with --dir, or that of `kelos serve` with --db"));
+    }
+    let mut views = SqliteViews::open(&database).map_err(|error| Failure::of_store(&error))?;
+    let Some(query) = &args.query else { return list(args, &views) };
+    let query = if query == "-" { typed()? } else { query.clone() };
+    let mut printer: Box<dyn Printer> = match (args.json, args.csv) {
+        (true, _) => Box::new(JsonPrinter::default()),
+        (_, true) => Box::new(CsvPrinter { out: csv::Writer::from_writer(std::io::stdout().lock()), is_broken: false }),
+        _ => Box::new(TablePrinter::default()),
+    };
+    let outcome = views.query(&query, args.timeout, printer.rows());
+    printer.end();
+    match outcome {
+        // A reader that went away is no failure, as with other filters.
+        Ok(()) | Err(SqlError::Stopped) => Ok(0),
+        Err(SqlError::Store(error)) => Err(Failure::of_store(&error)),
+        Err(error @ SqlError::TimedOut(_)) => {
+            let hint = "--timeout gives it longer; conditions on columns that end in _ms and on positions are served by indexes";
+            Err(Failure::bad(format!("answer the query: {error}")).hint(hint))
+        }
+        Err(error @ SqlError::Refused(_)) => {
+            let hint = "`kelos sql` without a query lists the views and their columns";
+            Err(Failure::usage(format!("answer the query: {error}")).hint(hint))
+        }
+    }
+}
+
+fn typed() -> Result<String, Failure> {
+    let mut query = String::new();
+    let read = std::io::stdin().lock().take(LARGEST_QUERY).read_to_string(&mut query);
+    read.map_err(|error| Failure::bad(format!("read the query from standard input: {error}")))?;
+    Ok(query)
+}
+
+fn list(args: &SqlArgs, views: &SqliteViews) -> Result<u8, Failure> {
+    let views = views.list().map_err(|error| Failure::of_store(&error))?;
+    if args.json {
+        let views: Map<String, Value> =
+            views.into_iter().map(|(view, columns)| (view.to_owned(), columns.into())).collect();
+        text::json(&views);
+        return Ok(0);
+    }
+    let mut table = render::table(&["VIEW", "COLUMNS"]);
+    for (view, columns) in views {
+        table.add_row([view.to_owned(), columns.join(", ")]);
+    }
+    render::print(table);
+    Ok(0)
+}
+
+/// Prints the rows of an answer in one of its forms.
+trait Printer {
+    fn rows(&mut self) -> &mut dyn SqlRows;
+
+    /// Prints what is left, also after a failure.
+    fn end(&mut self);
+}
+
+/// Rows as a table: it is as wide as the widest value, so it is printed at the end.
+#[derive(Default)]
+struct TablePrinter(Option<Table>);
+
+impl SqlRows for TablePrinter {
+    fn columns(&mut self, names: &[String]) {
+        let names: Vec<String> = names.iter().map(|name| name.to_uppercase()).collect();
+        self.0 = Some(render::table(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+
+    fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        if let Some(table) = &mut self.0 {
+            table.add_row(values.iter().map(|value| Cell::new(plain(value, "–"))));
+        }
+        true
+    }
+}
+
+impl Printer for TablePrinter {
+    fn rows(&mut self) -> &mut dyn SqlRows {
+        self
+    }
+
+    fn end(&mut self) {
+        if let Some(table) = self.0.take() {
+            render::print(table);
+        }
+    }
+}
+
+/// Rows as a JSON list of objects, printed as they come.
+#[derive(Default)]
+struct JsonPrinter {
+    names: Vec<String>,
+    rows: usize,
+    is_broken: bool,
+}
+
+impl JsonPrinter {
+    fn print(&mut self, text: &str) {
+        self.is_broken |= std::io::stdout().lock().write_all(text.as_bytes()).is_err();
+    }
+}
+
+impl SqlRows for JsonPrinter {
+    fn columns(&mut self, names: &[String]) {
+        self.names = names.to_vec();
+        self.print("[");
+    }
+
+    fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        let values = values.into_iter().map(json_of);
+        let object: Map<String, Value> = self.names.iter().cloned().zip(values).collect();
+        let before = if self.rows == 0 { "\n" } else { ",\n" };
+        self.rows += 1;
+        self.print(&format!("{before}  {}", Value::Object(object)));
+        !self.is_broken
+    }
+}
+
+impl Printer for JsonPrinter {
+    fn rows(&mut self) -> &mut dyn SqlRows {
+        self
+    }
+
+    fn end(&mut self) {
+        if !self.names.is_empty() {
+            self.print(if self.rows == 0 { "]\n" } else { "\n]\n" });
+        }
+    }
+}
+
+/// Rows as CSV (RFC 4180), printed as they come.
+struct CsvPrinter {
+    out: csv::Writer<StdoutLock<'static>>,
+    is_broken: bool,
+}
+
+impl SqlRows for CsvPrinter {
+    fn columns(&mut self, names: &[String]) {
+        self.is_broken |= self.out.write_record(names).is_err();
+    }
+
+    fn row(&mut self, values: Vec<SqlValue>) -> bool {
+        self.is_broken |= self.out.write_record(values.iter().map(|value| plain(value, ""))).is_err();
+        !self.is_broken
+    }
+}
+
+impl Printer for CsvPrinter {
+    fn rows(&mut self) -> &mut dyn SqlRows {
+        self
+    }
+
+    fn end(&mut self) {
+        self.is_broken |= self.out.flush().is_err();
+    }
+}
+
+/// A value as text; `nothing` where there is none.
+fn plain(value: &SqlValue, nothing: &str) -> String {
+    match value {
+        SqlValue::Null => nothing.to_owned(),
+        SqlValue::Integer(number) => number.to_string(),
+        SqlValue::Real(number) => number.to_string(),
+        // A terminal is not to obey what somebody has put into a name.
+        SqlValue::Text(text) if std::io::stdout().is_terminal() => {
+            text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect()
+        }
+        SqlValue::Text(text) => text.clone(),
+        SqlValue::Bytes(bytes) => hex(bytes),
+    }
+}
+
+fn json_of(value: SqlValue) -> Value {
+    match value {
+        SqlValue::Null => Value::Null,
+        SqlValue::Integer(number) => number.into(),
+        SqlValue::Real(number) => number.into(),
+        SqlValue::Text(text) => text.into(),
+        SqlValue::Bytes(bytes) => hex(&bytes).into(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

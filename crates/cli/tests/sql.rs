@@ -1,0 +1,57 @@
+//! `kelos sql`, while a server runs and after it.
+
+mod support;
+
+use serde_json::json;
+use support::{Folder, Server, eventually};
+
+const SCRIPT: &str = r#"
+celos.defineWorkflow({ id: "report", schedule: celos.cronSchedule("0 0 * * * ?"), startTime: "2026-01-01T00:00Z",
+  schedulingStrategy: celos.serialSchedulingStrategy(), trigger: celos.fileCheckTrigger("/nowhere/${year}"),
+  externalService: celos.commandExternalService({ command: ["sh", "-c", "exit $KELOS_ARG_code"] }) });
+"#;
+
+#[test]
+fn the_data_are_queried_while_the_server_goes_on_and_afterwards() {
+    let folder = Folder::with(&[("workflows/report.js", SCRIPT)]);
+    let server = Server::up(&folder);
+    eventually("the workflow", || folder.run(&["ls"]).ok().contains("report").then_some(()));
+    for code in ["0", "3"] {
+        folder.run(&["start", "report", "--argument", &format!("code={code}")]).ok();
+    }
+    let ended = "select workflow, number, state, reason from runs where ended_at is not null order by state desc";
+    let found = eventually("both ends", || {
+        let found = folder.json(&["sql", "--json", ended]);
+        (found.as_array().map(Vec::len) == Some(2)).then_some(found)
+    });
+    assert_eq!(found[0], json!({ "workflow": "report", "number": 1, "state": "succeeded", "reason": null }));
+    assert_eq!(found[1]["state"], "failed");
+    let key = folder.json(&["sql", "--json", "select key from slots where state = 'failed'"])[0]["key"].clone();
+    let why = folder.run(&["why", "report", key.as_str().expect("a key")]).ok();
+    assert!(why.contains("failed"), "the key is one that other commands take: {why}");
+    assert!(server.stop().success());
+
+    let csv = folder.run(&["sql", "--csv", "select 'a \"b\", c' as text, null as empty, 1.5 as number"]).ok();
+    assert_eq!(csv, "text,empty,number\n\"a \"\"b\"\", c\",,1.5\n");
+    let table = folder.run(&["sql", "select workflow, count(*) as runs from runs group by 1"]).ok();
+    assert_eq!(
+        table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect::<Vec<_>>(),
+        [["WORKFLOW", "RUNS"], ["report", "2"]]
+    );
+    assert_eq!(folder.run(&["sql", "--json", "select 1 as one from runs limit 0"]).ok(), "[]\n");
+    let views = folder.run(&["sql"]).ok();
+    assert!(views.contains("registers") && views.contains("bucket, key, value"), "{views}");
+    let views = folder.json(&["sql", "--json"]);
+    assert_eq!(views["facts"], json!(["source", "about", "key", "position"]));
+
+    for (query, told) in [
+        ("select * from slot", "failed to answer the query: no such table: slot"),
+        ("select * from main.slots", "slots.scheduled_at is prohibited; a query can read workflows"),
+    ] {
+        let said = folder.run(&["sql", query]);
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(told) && said.err.contains("lists the views"), "{said:?}");
+    }
+    let said = Folder::with(&[]).run(&["sql", "select 1"]);
+    assert!(said.code == 2 && said.err.contains("there is no such database") && said.err.contains("--db"), "{said:?}");
+}
