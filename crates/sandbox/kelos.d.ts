@@ -124,6 +124,13 @@ interface Parameter {
 }
 
 /** The fields that both builders of workflows have. */
+/**
+ * What happens to a run whose worker on another machine sends no heartbeat any more: once its lease is over it counts as a failed attempt (`"retry"`, the
+ * default, unless `retry.onUnknown` says otherwise), or fails the slot at once (`"end"`). With `"wait 30m"` it goes on for so long without its worker, which may
+ * come back to it.
+ */
+type OnLost = "retry" | "end" | `wait ${number}${"s" | "m" | "h" | "d" | "w"}`;
+
 interface WorkflowBase extends ZoneOptions {
     /** Pools whose permits each of its runs needs, such as `[celos.pool("spark", 4)]`. A run takes all of them or waits. */
     pools?: Pool[];
@@ -148,6 +155,10 @@ interface WorkflowBase extends ZoneOptions {
     batch?: { size: number | string; delay?: number | string };
     /** The retry policy. Default: no retries. */
     retry?: Retry;
+    /** Labels of workers, such as `["gpu", "eu"]`: only a worker that has all of them runs it. For commands and Spark; of a flow, for its steps. */
+    runsOn?: string | string[];
+    /** What happens to a run whose worker on another machine is lost. */
+    onLost?: OnLost;
     /** A description. */
     description?: string;
     /** A web page about it. */
@@ -287,6 +298,10 @@ interface StepOptions extends CommandOptions {
     retry?: Retry;
     /** Pools whose permits each of its runs needs. None may be a pool of the flow. */
     pools?: Pool[];
+    /** Labels of workers, such as `["gpu", "eu"]`: only a worker that has all of them runs it. Default: those of the flow. */
+    runsOn?: string | string[];
+    /** What happens to a run whose worker on another machine is lost. Default: as for the flow. */
+    onLost?: OnLost;
     /** A description. */
     description?: string;
 }
@@ -592,6 +607,10 @@ interface AppOptions {
     timeout?: number;
     /** Pools whose permits each of its jobs needs. */
     pools?: Pool[];
+    /** Labels of workers, such as `["gpu", "eu"]`: only a worker that has all of them runs its jobs. */
+    runs_on?: string[];
+    /** What happens to a run whose worker on another machine is lost. */
+    on_lost?: OnLost;
     /** The arguments that its jobs expect, each with a default, such as `{rows: 1000}`; without parameters they take any. */
     parameters?: Parameters;
     /**
@@ -644,6 +663,10 @@ interface ProgramOptions {
     pools?: Pool[];
     /** The arguments that its runs expect, such as `{day: {type: "date"}, rows: 1000}`; without parameters they take any. */
     parameters?: Parameters;
+    /** Labels of workers, such as `["gpu", "eu"]`: only a worker that has all of them runs it. For commands and Spark. */
+    runsOn?: string | string[];
+    /** What happens to a run whose worker on another machine is lost. */
+    onLost?: OnLost;
 }
 
 /** Properties of a schedule, which its runs get as arguments; values that are not text become JSON. */

@@ -20,7 +20,7 @@ use kelos_model::workflow::{Job, Keys, Source};
 use kelos_model::{
     Actor, Event, EventRecord, Outcome, RetryPolicy, RunState, Slot, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter};
+use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, SlotFilter, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use proptest::prelude::*;
 use serde_json::json;

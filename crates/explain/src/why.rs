@@ -1,11 +1,13 @@
 //! Explanations of a slot's state, now or at any past moment: read from the log, not guessed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use kelos_core::{Inspect, Inspection};
+use kelos_core::{Inspect, Inspection, WorkerWait};
 use kelos_model::event::{Event, Origin};
 use kelos_model::time::text;
+use kelos_model::workers::{Label, labels_in_words};
 use kelos_model::workflow::{DefinitionVersion, WaitStart, WorkflowRow};
 use kelos_model::{
     Actor, Answer, EventRecord, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef, SlotState, Workflow, reason,
@@ -431,12 +433,7 @@ fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>
         return Vec::from_iter(concurrency.map(limit));
     };
     let mut blockers = Vec::new();
-    if inspection.no_worker {
-        blockers.push("no worker that is connected does jobs of its workflow".to_owned());
-    }
-    if inspection.workers_busy {
-        blockers.push("all workers that do jobs of its workflow are busy".to_owned());
-    }
+    blockers.extend(inspection.worker.as_ref().map(worker_wait));
     if let Some(places) = concurrency.filter(|places| inspection.active >= *places) {
         blockers.push(format!("{} of {places} places of its workflow are taken", inspection.active));
     }
@@ -450,6 +447,42 @@ fn queue_blockers(definition: Option<&Workflow>, inspection: Option<&Inspection>
     blockers.extend(inspection.pools.iter().filter_map(pools::blocker));
     blockers.extend(inspection.batch.map(batches::wait));
     blockers
+}
+
+/// The wait of a slot for a worker, in words.
+fn worker_wait(wait: &WorkerWait) -> String {
+    let with = |labels: &BTreeSet<Label>| match labels.len() {
+        0 => String::new(),
+        1 => format!(" and has the label {}", labels_in_words(labels)),
+        _ => format!(" and has the labels {}", labels_in_words(labels)),
+    };
+    match wait {
+        WorkerWait::None(labels) => {
+            format!("no worker that is connected does jobs of its workflow{}", with(labels))
+        }
+        WorkerWait::Program { project, version, outdated } => {
+            let version = version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+            let others = match outdated {
+                0 => String::new(),
+                1 => "; the program that is connected has another definition of it".to_owned(),
+                _ => format!("; {outdated} programs that are connected have other definitions of it"),
+            };
+            format!("no worker that is connected has the project {project} as it was deployed last{version}{others}")
+        }
+        WorkerWait::Labels(labels, workers) => {
+            let (word, them) = if labels.len() == 1 { ("label", "it") } else { ("labels", "them") };
+            let labels = labels_in_words(labels);
+            match workers {
+                1 => format!("it waits for a worker with the {word} {labels}; the only worker lacks {them}"),
+                _ => format!("it waits for a worker with the {word} {labels}; of {workers} workers none has {them}"),
+            }
+        }
+        WorkerWait::Busy(labels) if labels.is_empty() => "all workers that do jobs of its workflow are busy".to_owned(),
+        WorkerWait::Busy(labels) => {
+            let word = if labels.len() == 1 { "label" } else { "labels" };
+            format!("all workers with the {word} {} are busy", labels_in_words(labels))
+        }
+    }
 }
 
 fn headline(why: &Why, slot: Option<&Slot>) -> String {

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 use kelos_model::event::Origin;
 use kelos_model::probe::Verdict;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Properties, Source, WaitStart, WorkflowRow};
+use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Source, WaitStart, WorkflowRow};
 use kelos_model::{
     Answer, Event, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
     SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId, slot,
@@ -49,7 +49,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         catch_up: None,
         wait_timeout_seconds: None,
         wait_from: WaitStart::Time,
-        job: Job { executor: "held".to_owned(), settings: serde_json::Map::new(), properties: Properties::default() },
+        job: Job::new("held", serde_json::Map::new()),
         writes: Vec::new(),
         version: None,
         about: About::default(),

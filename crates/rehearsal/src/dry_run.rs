@@ -149,7 +149,7 @@ impl<'a> World<'a> {
             probe_longest: never,
             patience: never,
             max_running: suppose.max_running,
-            by_workers: false,
+            by_workers: BTreeSet::new(),
             // A dry run is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,

@@ -9,7 +9,7 @@ use kelos_model::ranges::Range;
 use kelos_model::time::{format_full, format_short};
 use kelos_model::{Run, Slot, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_sandbox::{ExpectedCounts, ExpectedRun, ExpectedState, Problem, TestPaths};
-use kelos_store::{Journal, PageRequest, Queries, RunFilter, SlotFilter, SlotRow};
+use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoredState};
 use serde_json::{Map, Value, json};
 
 use super::files::Place;

@@ -17,7 +17,7 @@ mod report;
 pub(crate) mod stage;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ use kelos_sandbox::{
     TestExecutors, TestFile, TestPlan, TestSource, closest,
 };
 use kelos_scripts::ScriptFunctions;
-use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys};
+use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys, StoredState};
 use serde_json::Value;
 
 pub use real::Real;
@@ -182,7 +182,7 @@ impl Play<'_> {
             probe_longest: never,
             patience: never,
             max_running: plan.max_running.unwrap_or(Config::default().max_running),
-            by_workers: false,
+            by_workers: BTreeSet::new(),
             // A rehearsal is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run, Slot};
-use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError, Watch};
+use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch};
 
 use super::stage::Past;
 use super::steps::FlowNews;
@@ -32,15 +32,7 @@ impl PastStore {
     }
 }
 
-impl Journal for PastStore {
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        self.inner.lease(node, now, ttl_millis)
-    }
-
-    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
-        self.inner.release(lease)
-    }
-
+impl StoredState for PastStore {
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
         self.inner.restore()
     }
@@ -59,17 +51,27 @@ impl Journal for PastStore {
         self.inner.known_facts(names)
     }
 
-    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
-        self.inner.commit(lease, commit)?;
-        self.news.note(commit);
-        Ok(())
-    }
-
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.inner.watch()
     }
 
     fn reader(&self) -> Arc<dyn Queries> {
         self.inner.reader()
+    }
+}
+
+impl Journal for PastStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        self.inner.lease(node, now, ttl_millis)
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        self.inner.release(lease)
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.inner.commit(lease, commit)?;
+        self.news.note(commit);
+        Ok(())
     }
 }

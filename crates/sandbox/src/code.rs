@@ -146,6 +146,12 @@ codes! {
     SourceFails "source-fails",
     /// Something that a source of facts has read is no fact, or is gone.
     SourceNotice "source-notice",
+    /// A file on the disk of a node is ignored, whose definitions come from the log that nodes share.
+    FileIgnored "file-ignored",
+    /// The requests in the store of the log can't be read.
+    InboxFails "inbox-fails",
+    /// A request in the store of the log was set aside.
+    RequestRefused "request-refused",
     /// A checkpoint can't be made or sent, or the log contradicts it.
     CheckpointFails "checkpoint-fails",
     /// The description of an app is wrong.

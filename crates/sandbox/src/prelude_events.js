@@ -243,7 +243,7 @@ function application(options) {
     agreed(host.application(JSON.stringify(parts)), where);
 }
 
-const PROGRAM_FIELDS = ["kind", "description", "retry", "maxRetryCount", "pools", "parameters"];
+const PROGRAM_FIELDS = ["kind", "description", "retry", "maxRetryCount", "pools", "parameters", "runsOn", "onLost"];
 
 /** A job that people start, and schedules run; gives its name. */
 function program(name, job, options = {}) {
@@ -252,7 +252,7 @@ function program(name, job, options = {}) {
     known(object(options, `${where}: options`, 'an object such as {description: "..."}'), PROGRAM_FIELDS, where);
     const draft = {
         name,
-        job: Made.tree("external service", job, `${where}: job`),
+        job: withWorkers(Made.tree("external service", job, `${where}: job`), options, where),
         kind: kindOf(options.kind, `${where}: kind`),
         retry: retryOf(options, where),
         pools: poolsOf(options.pools, `${where}: pools`),

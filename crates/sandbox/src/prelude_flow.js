@@ -5,7 +5,7 @@
 const FLOW_FIELDS = ["steps", "runAs", ...BUILDER_FIELDS.filter((field) => ![...COMMAND_FIELDS, "job", "batch"].includes(field))];
 /** What has no meaning for runs that only requests and event schedules begin. */
 const OF_TIMES = ["after", "trigger", "startTime", "endTime", "catchUp", "waitTimeoutSeconds", "waitTimeoutFrom", "daylightSaving"];
-const STEP_FIELDS = ["needs", "onError", "atOnce", "forEach", "most", "concurrency", "signal", "within", "inputs", "job", "retry", "pools", "description", ...COMMAND_FIELDS];
+const STEP_FIELDS = ["needs", "onError", "atOnce", "forEach", "most", "concurrency", "signal", "within", "inputs", "job", "retry", "pools", "runsOn", "onLost", "description", ...COMMAND_FIELDS];
 const STEPS = 'an object such as {extract: {command: ["bin/extract"]}, load: {needs: "extract", command: ["bin/load"]}}';
 const ONE_STEP = 'an object such as {needs: "extract", command: ["bin/load", "${rows}"]}';
 
@@ -81,7 +81,7 @@ function signalOf(given, where) {
 
 /** What a step does: a job as workflows have, or nothing where it waits for a signal. */
 function jobOfStep(given, where) {
-    const doing = ["job", ...COMMAND_FIELDS].find((field) => given[field] !== undefined);
+    const doing = ["job", "runsOn", "onLost", ...COMMAND_FIELDS].find((field) => given[field] !== undefined);
     if (given.signal !== undefined) {
         const other = doing || ["forEach", "retry", "pools"].find((field) => given[field] !== undefined);
         if (other !== undefined) {
@@ -92,7 +92,7 @@ function jobOfStep(given, where) {
     if (given.job === undefined && given.command === undefined && given.shell === undefined) {
         refuse(`${where}: none of command, shell, job and signal is given: expected what it does`, "missing-option");
     }
-    return jobOf(given, where);
+    return withWorkers(jobOf(given, where), given, where);
 }
 
 /** A step as the model writes it, but for the failures that it handles. */
@@ -179,6 +179,15 @@ function runStepsAs(user, steps) {
     }
 }
 
+/** Has the commands of a flow run by workers with these labels, where a step names no others. */
+function runStepsOn(options, steps, where) {
+    const own = withWorkers({ executor: "command" }, options, where);
+    delete own.executor;
+    for (const step of steps) {
+        if (OF_WORKERS.includes(step.job.executor)) step.job = { ...own, ...step.job };
+    }
+}
+
 /** Defines a flow; gives its name. */
 function flow(name, options) {
     const usage = 'kelos.flow("my-flow", {steps: {...}})';
@@ -193,6 +202,7 @@ function flow(name, options) {
     known(options, FLOW_FIELDS, where);
     const steps = stepsOf(options.steps, where);
     if (options.runAs !== undefined) runStepsAs(userOf(options.runAs, `${where}: runAs`), steps);
+    runStepsOn(options, steps, where);
     enter("kelos.flow", {
         ...timesOfFlow(options, where),
         ...draftOf(options, where),

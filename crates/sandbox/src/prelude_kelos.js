@@ -1,7 +1,7 @@
 // Kelos's own builder of workflows. Fields that mean the same as in `celos.defineWorkflow` have the same names and are read by the same
 // functions; what it makes is the same definition. A part of one module with prelude.js; it stands after prelude_workflow.js.
 
-const BUILDER_FIELDS = ["schedule", "after", "trigger", "constraints", ...COMMAND_FIELDS, "job", "concurrency", "pools", "parameters", "retry", "writes", "startTime",
+const BUILDER_FIELDS = ["schedule", "after", "trigger", "constraints", ...COMMAND_FIELDS, "job", "concurrency", "pools", "parameters", "retry", "runsOn", "onLost", "writes", "startTime",
     "endTime", "catchUp", "batch", "version", "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const BUILDER = 'an object such as {schedule: "0 6 * * *", command: ["bin/load", "${year}-${month}-${day}"]}';
 const TIMES = '"0 6 * * *", "minutely", "hourly", "daily", or celos.dependentSchedule("my-workflow")';
@@ -92,7 +92,7 @@ function workflow(name, options) {
         schedule: zonedSchedule(timesOf(options.schedule, `${where}: schedule`), options, where),
         concurrency: options.concurrency === undefined ? 1 : count(options.concurrency, `${where}: concurrency`, 1),
         trigger: zoned(triggerAfter(options, where), options.timeZone),
-        job: jobOf(options, where),
+        job: withWorkers(jobOf(options, where), options, where),
         catchUp: catchUpOf(options.catchUp, where) || "latest",
     });
     return name;

@@ -155,7 +155,7 @@ function commandExternalService(options) {
 
 // --- workflows ---
 
-const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "parameters", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry",
+const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "parameters", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry", "runsOn", "onLost",
     "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
@@ -334,6 +334,47 @@ function versionOf(value, where) {
     return value;
 }
 
+/** Executors whose runs workers may do. */
+const OF_WORKERS = ["command", "spark"];
+/** The most labels of a worker. */
+const MOST_LABELS = 32;
+
+/** Labels of workers. */
+function labelsOf(value, where) {
+    const such = 'labels of workers such as ["gpu", "eu"]';
+    const labels = typeof value === "string" ? [value] : value;
+    if (!Array.isArray(labels) || labels.length === 0 || labels.length > MOST_LABELS) {
+        refuse(`${where}: expected 1 to ${MOST_LABELS} ${such}, not ${Array.isArray(labels) ? `${labels.length} of them` : describe(value)}`);
+    }
+    for (const [n, label] of labels.entries()) {
+        if (typeof label !== "string" || !/^[A-Za-z0-9_.\/=-]{1,63}$/.test(label)) {
+            refuse(`${where}[${n}]: expected 1 to 63 letters, digits, _, ., -, / or =, as in ${such}, not ${describe(label)}`);
+        }
+    }
+    return [...new Set(labels)].sort();
+}
+
+/** What happens to a run whose worker is lost. */
+function onLostOf(value, where) {
+    if (["retry", "end"].includes(value)) return value;
+    const wait = typeof value === "string" && /^wait (\d+[smhdw])$/.exec(value);
+    if (!wait) refuse(`${where}: expected "retry", "end" or a wait such as "wait 30m", not ${describe(value)}`);
+    return { wait: shift(wait[1], where) };
+}
+
+/** A job with the workers that may run it. */
+function withWorkers(job, options, where) {
+    const field = ["runsOn", "onLost"].find((one) => options[one] !== undefined);
+    if (field === undefined) return job;
+    if (!OF_WORKERS.includes(job.executor)) {
+        refuse(`${where}: ${field} is about workers, which run commands and Spark: the job is ${job.executor}, which the server does itself`, "conflicting-options");
+    }
+    const own = { ...job };
+    if (options.runsOn !== undefined) own.runsOn = labelsOf(options.runsOn, `${where}: runsOn`);
+    if (options.onLost !== undefined) own.onLost = onLostOf(options.onLost, `${where}: onLost`);
+    return own;
+}
+
 /** What both builders of workflows read in the same way. */
 function draftOf(options, where) {
     return {
@@ -391,7 +432,7 @@ function define(options) {
         schedule: zonedSchedule(required(options, "schedule", "schedule", where), options, where),
         concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
         trigger: zoned(required(options, "trigger", "trigger", where), options.timeZone),
-        job: required(options, "externalService", "external service", where),
+        job: withWorkers(required(options, "externalService", "external service", where), options, where),
         ...draftOf(options, where),
         catchUp: catchUpOf(options.catchUp, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),

@@ -250,3 +250,49 @@ fn a_name_is_needed_and_the_object_knows_its_functions() {
     let own = defined("var kelos = 7; celos.databaseName('x' + kelos);");
     assert!(own.is_empty(), "a script may use the name for its own");
 }
+
+#[test]
+fn workers_are_named_by_labels_and_their_loss_has_a_treatment() {
+    let text = r#"
+        kelos.workflow("a", { schedule: "daily", shell: "true", runsOn: ["gpu", "eu", "gpu"], onLost: "wait 30m" });
+        celos.defineWorkflow({ id: "b", schedule: celos.cronSchedule("0 0 * * * ?"), schedulingStrategy: celos.serialSchedulingStrategy(),
+            trigger: celos.alwaysTrigger(), externalService: celos.commandExternalService({command: ["true"]}), runsOn: "gpu", onLost: "end" });
+        kelos.flow("f", { runsOn: ["eu"], onLost: "end", steps: {
+            x: { shell: "true" }, y: { shell: "true", runsOn: "gpu", onLost: "retry" },
+            z: { job: celos.httpExternalService({url: "http://x"}) } } });"#;
+    let all = defined(text);
+    let said = |job: &kelos_model::Job| {
+        let labels: Vec<&str> = job.runs_on.iter().map(kelos_model::workers::Label::as_str).collect();
+        format!("{} {:?}", labels.join(","), job.on_lost)
+    };
+    assert_eq!((said(&all[0].job), said(&all[1].job)), ("eu,gpu Wait(1800)".to_owned(), "gpu End".to_owned()));
+    let steps = &all[2].flow.as_ref().expect("a flow").steps;
+    assert_eq!(steps.iter().map(|step| said(&step.job)).collect::<Vec<_>>(), ["eu End", "gpu Retry", " Retry"]);
+}
+
+#[test]
+fn mistakes_about_workers_are_told() {
+    let whole = |more: &str| refused(&format!("schedule: 'daily', shell: 'true', {more}"));
+    let such = "labels of workers such as [\"gpu\", \"eu\"]";
+    let long = format!("runsOn: {:?}", ["x"; 33]);
+    let cases = [
+        ("runsOn: []", format!("runsOn: expected 1 to 32 {such}, not 0 of them")),
+        ("runsOn: 7", format!("runsOn: expected 1 to 32 {such}, not 7")),
+        (&long, format!("runsOn: expected 1 to 32 {such}, not 33 of them")),
+        (
+            "runsOn: ['gpu', 'a b']",
+            format!("runsOn[1]: expected 1 to 63 letters, digits, _, ., -, / or =, as in {such}, not \"a b\""),
+        ),
+        (
+            "onLost: 'wait'",
+            "onLost: expected \"retry\", \"end\" or a wait such as \"wait 30m\", not \"wait\"".to_owned(),
+        ),
+        ("onLost: 30", "onLost: expected \"retry\", \"end\" or a wait such as \"wait 30m\", not 30".to_owned()),
+    ];
+    for (more, expected) in cases {
+        let told = whole(more);
+        assert!(told[0].contains(&expected), "{more}: {told:?}");
+    }
+    let told = refused("schedule: 'daily', job: celos.httpExternalService({url: 'http://x'}), runsOn: 'gpu'");
+    assert!(told[0].contains("the job is http, which the server does itself"), "{told:?}");
+}

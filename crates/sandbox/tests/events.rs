@@ -49,6 +49,26 @@ fn scripts_may_take_the_words_of_schedules_for_themselves() {
 }
 
 #[test]
+fn a_program_has_labels_of_workers_and_its_schedules_the_same() {
+    let folder = Folder::new();
+    let program = |job: &str| {
+        format!(
+            "celos.program('p', {job}, {{ runsOn: ['gpu', 'eu'], onLost: 'end' }});\ncelos.schedule('s', 'p').triggerByTime('0 4 * * *');"
+        )
+    };
+    folder.write("a.js", &program("celos.commandExternalService({command: ['true']})"));
+    let loaded = folder.load();
+    assert_eq!((words(&loaded), ids(&loaded)), (vec![], vec!["a.p", "a.s"]));
+    for workflow in &loaded.workflows {
+        let labels: Vec<&str> = workflow.job.runs_on.iter().map(|label| label.as_str()).collect();
+        assert_eq!((labels, workflow.job.on_lost), (vec!["eu", "gpu"], kelos_model::workers::LossPolicy::End));
+    }
+    folder.write("a.js", &program("celos.httpExternalService({url: 'http://x'})"));
+    let told = words(&folder.load());
+    assert!(told[0].contains("celos.program \"p\": runsOn is about workers"), "{told:?}");
+}
+
+#[test]
 fn a_schedule_may_stand_before_its_program() {
     let folder = Folder::new();
     folder.write("a.js", &format!("schedule('s', 'wf').triggerByTime('0 4 * * *');\n{PROGRAM}"));

@@ -293,11 +293,12 @@ impl ScriptFolder {
     }
 
     /// Reloads on a thread of its own until the engine has ended: periodically, or, where the system reports changes
-    /// and the scripts depend on nothing else, on each change. A file that disappears is waited for a while.
+    /// and the scripts depend on nothing else, on each change. A file that disappears is waited for a while. Before files are read,
+    /// `before` is called.
     ///
     /// # Errors
     /// When the thread can't be started.
-    pub fn watch(&self, handle: Handle, every: Duration) -> std::io::Result<()> {
+    pub fn watch(&self, handle: Handle, every: Duration, before: impl Fn() + Send + 'static) -> std::io::Result<()> {
         let folder = self.clone();
         let watch = move || {
             let mut told = FolderWatch::listen(&folder.folders, folder.beside.as_deref());
@@ -305,6 +306,7 @@ impl ScriptFolder {
             let mut missed = MissingFiles::default();
             while handle.status() != Status::Stopped {
                 folder.asked.store(false, Ordering::Relaxed);
+                before();
                 let loaded = folder.reload_unless(&handle, |before, now| missed.waits(before, now, Instant::now()));
                 let rests = loaded.evaluated == 0
                     && !missed.any()

@@ -16,7 +16,7 @@ use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_sandbox::{Folders, Limits};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{Journal, MemoryDisk, MemoryStore};
+use kelos_store::{MemoryDisk, MemoryStore, StoredState};
 use tempfile::TempDir;
 
 /// A node on a disk that outlives it, and a folder of scripts.

@@ -11,7 +11,7 @@ use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, PermitAnswer, PoolId, Probe, RunId, SlotRef, WorkflowId};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter, StoreError};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter, StoreError, StoredState};
 
 use crate::faulty::FaultyStore;
 use crate::fleet::{Consequences, Deed, Fleet, FleetView};

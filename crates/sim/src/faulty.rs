@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall};
-use kelos_store::{Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError, Watch};
+use kelos_store::{
+    Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch,
+};
 
 use crate::rng::Rng;
 
@@ -32,15 +34,7 @@ fn broken(doing: &str) -> StoreError {
     StoreError::Medium { doing: doing.to_owned(), cause: "the simulated disk failed".to_owned() }
 }
 
-impl Journal for FaultyStore {
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        self.inner.lease(node, now, ttl_millis)
-    }
-
-    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
-        self.inner.release(lease)
-    }
-
+impl StoredState for FaultyStore {
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
         self.inner.restore()
     }
@@ -57,20 +51,30 @@ impl Journal for FaultyStore {
         self.inner.recall_runs(seqs)
     }
 
-    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
-        if self.fails() {
-            return Err(broken("commit a turn"));
-        }
-        self.inner.commit(lease, commit)?;
-        if self.fails() { Err(broken("hear that a turn was committed")) } else { Ok(()) }
-    }
-
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.inner.watch()
     }
 
     fn reader(&self) -> Arc<dyn Queries> {
         self.inner.reader()
+    }
+}
+
+impl Journal for FaultyStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        self.inner.lease(node, now, ttl_millis)
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        self.inner.release(lease)
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        if self.fails() {
+            return Err(broken("commit a turn"));
+        }
+        self.inner.commit(lease, commit)?;
+        if self.fails() { Err(broken("hear that a turn was committed")) } else { Ok(()) }
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Input, Offer};
 use kelos_model::run::Report;
-use kelos_model::{Outcome, RunId};
+use kelos_model::workers::Label;
+use kelos_model::{Outcome, RunId, WorkflowId};
 
 use crate::rng::Rng;
 use crate::workload::{WorkerPlan, Workload};
@@ -114,6 +115,8 @@ pub struct Fleet {
     offered: BTreeMap<Arc<str>, Offer>,
     /// Runs that were in a command before: a start that is repeated is no new dispatch.
     seen: BTreeSet<RunId>,
+    /// The labels that the jobs of each workflow need.
+    labels: BTreeMap<WorkflowId, BTreeSet<Label>>,
 }
 
 impl Fleet {
@@ -121,7 +124,9 @@ impl Fleet {
     #[must_use]
     pub fn new(workload: &Workload) -> Fleet {
         let plans = workload.workers.iter().map(|plan| (plan.name.clone(), plan.clone())).collect();
-        Fleet { plans, ..Fleet::default() }
+        let defined = workload.definitions.iter().flat_map(|(_, set)| set);
+        let labels = defined.map(|one| (one.id.clone(), one.job.runs_on.clone())).collect();
+        Fleet { plans, labels, ..Fleet::default() }
     }
 
     /// The starts and ends of workers.
@@ -342,7 +347,9 @@ impl Fleet {
 
     fn takes(&self, name: &Arc<str>, run: &RunId) -> bool {
         let fits = |plan: &WorkerPlan| {
-            plan.workflows.contains(&run.slot.workflow) && plan.job.as_ref().is_none_or(|job| *job == run.slot)
+            let serves = plan.workflows.contains(&run.slot.workflow);
+            let labels = self.labels.get(&run.slot.workflow).is_none_or(|labels| labels.is_subset(&plan.labels));
+            serves && labels && plan.job.as_ref().is_none_or(|job| *job == run.slot)
         };
         self.sessions.contains_key(name) && self.plans.get(name).is_some_and(fits) && self.room(name) > 0
     }
@@ -350,7 +357,15 @@ impl Fleet {
     fn offer(&mut self, name: &Arc<str>, around: &mut FleetView<'_>, inputs: &mut Vec<Input>) {
         let free = self.room(name);
         let (Some(plan), Some(session)) = (self.plans.get(name), self.sessions.get_mut(name)) else { return };
-        let offer = Offer { workflows: plan.workflows.clone(), job: plan.job.clone(), free, attempts: plan.attempts };
+        let (workflows, labels) = (plan.workflows.clone(), plan.labels.clone());
+        let offer = Offer {
+            workflows,
+            labels,
+            job: plan.job.clone(),
+            free,
+            attempts: plan.attempts,
+            outdated: BTreeSet::new(),
+        };
         if session.believed.as_ref() != Some(&offer) {
             session.believed = Some(offer.clone());
             let times = if around.faulty && around.rng.percent(5) { 2 } else { 1 };
@@ -493,14 +508,14 @@ impl Fleet {
     pub fn judge(&mut self, workload: &Workload, commands: &[Command]) -> Result<(), String> {
         for command in commands {
             match command {
-                Command::StartRun { run, worker, .. } => {
+                Command::StartRun { run, worker, workflow, .. } => {
                     let is_new = self.seen.insert(run.clone());
-                    let by_worker = workload.config.by_workers && workload.apps.contains(&run.slot.workflow);
+                    let by_worker = workload.config.leaves_to_workers(workflow);
                     if worker.is_some() != by_worker {
                         return Err(format!("{run} is given to {worker:?}"));
                     }
                     if let Some(worker) = worker.as_ref().filter(|_| is_new) {
-                        self.judge_dispatch(run, worker)?;
+                        self.judge_dispatch(run, worker, &workflow.job.runs_on)?;
                     }
                 }
                 Command::CheckRun { run, .. } => drop(self.seen.insert(run.clone())),
@@ -510,12 +525,12 @@ impl Fleet {
         Ok(())
     }
 
-    fn judge_dispatch(&mut self, run: &RunId, worker: &Arc<str>) -> Result<(), String> {
+    fn judge_dispatch(&mut self, run: &RunId, worker: &Arc<str>, labels: &BTreeSet<Label>) -> Result<(), String> {
         let offer =
             self.offered.get_mut(worker).ok_or_else(|| format!("{run} is given to {worker}, who is not there"))?;
         let covers =
             offer.workflows.contains(&run.slot.workflow) && offer.job.as_ref().is_none_or(|job| *job == run.slot);
-        if !covers || offer.free == 0 {
+        if !covers || !labels.is_subset(&offer.labels) || offer.free == 0 {
             return Err(format!("{run} is given to {worker}, who offers {offer:?}"));
         }
         offer.free -= 1;

@@ -22,7 +22,7 @@ use kelos_model::{
     Workflow, WorkflowId, slot,
 };
 use kelos_store::{
-    BackfillFilter, EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries, RunFilter, SlotFilter,
+    BackfillFilter, EventFilter, MemoryDisk, MemoryStore, PageRequest, Queries, RunFilter, SlotFilter, StoredState,
 };
 
 use crate::apps::Apps;
@@ -410,21 +410,24 @@ impl Suspect<'_> {
     /// place whenever a worker was there. Many workers are there for a second only.
     fn had_a_worker(&self) -> Result<bool, String> {
         let Surroundings { workload, slots, reader, now, .. } = self.around;
-        if self.id.key.job().is_none() || !workload.config.by_workers {
+        if !workload.config.leaves_to_workers(&self.row.definition) {
             return Ok(true);
         }
         let page = reader.runs(&RunFilter::default(), PageRequest::newest(crate::ALL));
         let runs = page.map_err(|error| error.to_string())?.rows;
         let changes = runs.iter().flat_map(|run| [Some(run.dispatched_at), run.ended_at]);
         let from = changes.flatten().chain([self.slot.since]).max().unwrap_or(*now);
-        let live = slots.iter().filter(|(id, slot)| slot.run_alive && id.key.job().is_some()).count();
+        let live = slots.iter().filter(|(_, slot)| slot.run_alive).count();
+        let labels = &self.row.definition.job.runs_on;
         let could = |plan: &WorkerPlan| {
             let serves =
                 plan.workflows.contains(&self.id.workflow) && plan.job.as_ref().is_none_or(|job| job == self.id);
             let end = plan.dies.into_iter().chain(plan.leaves).chain([*now]).min().unwrap_or(*now);
             // A new worker has no runs, and makes its offer at once. One that stays has to tell each new leader of it.
             let is_new = from < plan.born && plan.born < *now;
-            serves && (is_new || from.max(plan.born) + SLACK < end && live < plan.slots as usize)
+            serves
+                && labels.is_subset(&plan.labels)
+                && (is_new || from.max(plan.born) + SLACK < end && live < plan.slots as usize)
         };
         Ok(workload.workers.iter().any(could))
     }

@@ -12,6 +12,7 @@ pub mod fleet;
 pub mod inputs;
 pub mod judge;
 pub mod lockstep;
+pub mod nodes;
 pub mod past;
 pub mod planted;
 pub mod rng;
@@ -22,11 +23,17 @@ pub mod world;
 /// The limit of a page that holds everything.
 const ALL: usize = 1 << 40;
 
+/// The first seed of the simulation of several nodes.
+pub const FIRST_OF_NODES: u64 = 3_000_000;
+
 /// Runs all simulations of one seed.
 ///
 /// # Errors
 /// The violation, in words.
 pub fn check_seed(seed: u64) -> Result<Figures, String> {
+    if seed >= FIRST_OF_NODES {
+        return nodes::run(seed).map_err(|wrong| format!("seed {seed}, nodes over one log: {wrong}"));
+    }
     let lockstep = lockstep::run(seed).map_err(|wrong| format!("seed {seed}, lockstep with the full scan: {wrong}"))?;
     let mut figures = drive::run(seed).map_err(|wrong| format!("seed {seed}, with faults: {wrong}"))?;
     figures.compared = lockstep;
@@ -54,6 +61,14 @@ pub struct Figures {
     pub frozen: u64,
     /// How many inputs were set aside.
     pub set_aside: u64,
+    /// How often a node began to lead.
+    pub reigns: u64,
+    /// The number of entries in logs.
+    pub entries: u64,
+    /// The number of snapshots that were stored in logs.
+    pub snapshots: u64,
+    /// How often the form of entries was to be raised.
+    pub raised: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -67,5 +82,9 @@ impl std::ops::AddAssign for Figures {
         self.compared += other.compared;
         self.frozen += other.frozen;
         self.set_aside += other.set_aside;
+        self.reigns += other.reigns;
+        self.entries += other.entries;
+        self.snapshots += other.snapshots;
+        self.raised += other.raised;
     }
 }

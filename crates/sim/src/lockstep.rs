@@ -15,7 +15,7 @@ use kelos_model::facts::Tally;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Arguments, Collection, Occurrence, Outcome, Run, RunId, SlotRef, SlotState, Workflow};
-use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter};
+use kelos_store::{Journal, MemoryDisk, MemoryStore, PageRequest, SlotFilter, StoredState};
 
 use crate::past::Past;
 use crate::rng::Rng;

@@ -7,7 +7,7 @@ use kelos_core::{PlantedBreach, PlantedIn};
 use kelos_model::event::Origin;
 use kelos_model::ranges::Range;
 use kelos_model::{Event, SlotEvent, WorkflowEvent, WorkflowId};
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest};
+use kelos_store::{EventFilter, MemoryDisk, MemoryStore, PageRequest, StoredState};
 
 use crate::rng::Rng;
 use crate::workload::Workload;

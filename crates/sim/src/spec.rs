@@ -98,7 +98,7 @@ pub struct Spec {
     window: SignedDuration,
     max_running: usize,
     /// Whether workers run jobs.
-    by_workers: bool,
+    by_workers: BTreeSet<String>,
     /// The offers of workers, less the runs that they were assigned.
     offers: BTreeMap<Arc<str>, Offer>,
     /// The worker of the latest run of a job, and how many attempts it makes in all.
@@ -156,7 +156,7 @@ impl Spec {
             meant,
             window: config.planning_window,
             max_running: config.max_running as usize,
-            by_workers: config.by_workers,
+            by_workers: config.by_workers.clone(),
             offers: BTreeMap::new(),
             taken: BTreeMap::new(),
             held_back: Vec::new(),
@@ -424,7 +424,8 @@ impl Spec {
             Outcome::Unknown { .. } => workflow.retry.on_unknown == OnUnknown::Fail,
             _ => false,
         };
-        let attempts = self.taken.get(&run.slot).and_then(|(_, attempts)| *attempts);
+        // The worker took the run that serves all slots of a batch.
+        let attempts = self.taken.get(&leader.slot).and_then(|(_, attempts)| *attempts);
         let retries = attempts.map_or(workflow.retry.count, |attempts| attempts.saturating_sub(1));
         if *outcome == Outcome::Succeeded {
             state.state = SlotState::Succeeded;

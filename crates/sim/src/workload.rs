@@ -6,6 +6,7 @@ mod covers;
 mod events;
 mod flows;
 mod jobs;
+mod labels;
 mod rates;
 mod repeats;
 mod starts;
@@ -33,6 +34,7 @@ use crate::rng::Rng;
 
 pub use events::{nth, resolved};
 pub use jobs::GroupMeanings;
+pub use labels::WORKED;
 pub use workers::WorkerPlan;
 
 /// The resolved schedules of a set of definitions.
@@ -96,6 +98,7 @@ impl Workload {
         starts::add(seed, &mut workload);
         flows::add(seed, &mut workload);
         repeats::add(seed, &mut workload);
+        labels::choose(seed, &mut workload);
         // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);
@@ -194,7 +197,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         catch_up: None,
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
         wait_from: WaitStart::Time,
-        job: Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() },
+        job: Job::new("fake", serde_json::Map::new()),
         // Of every other one, by its number: a draw would change what follows.
         writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),
         version: None,

@@ -1,7 +1,7 @@
 //! A few seeds of the simulation in every test run; `cargo xtask sim` runs as many as you like.
 
 /// Seeds that once found a bug, each with what it found.
-const FOUND: [(u64, &str); 71] = [
+const FOUND: [(u64, &str); 75] = [
     (2, "a probe's wait of half a millisecond made the timer and the clock miss each other for ever"),
     (9, "a workflow without a free place of its own went round in the queue of those that the global limit starves"),
     (
@@ -90,8 +90,14 @@ const FOUND: [(u64, &str); 71] = [
     (800_195, "a run was made by a signal and ended by a person, and the start that followed broke an invariant"),
     (800_663, "an error step expired that waited for others to end, although its signal had come"),
     (801_291, "after a restart an error step was given what an earlier run of the expired step had given"),
+    (2_500_175, "the full scan gave the slots of a batch as many attempts as the worker of an earlier run had offered"),
+    (2_500_419, "two outputs of a flow had the same name once it was formatted, and which one counted was no rule"),
+    (2_501_352, WITHOUT_ITS_LABELS),
+    (2_502_051, WITHOUT_ITS_LABELS),
     (1_000_016, "the full scan told the ends of the runs that one request killed in another order than the core"),
 ];
+
+const WITHOUT_ITS_LABELS: &str = "a job that a worker without its labels asked for by name went to another worker, ahead of others that were queued before";
 
 const HELD_BEFORE: &str = "the full scan counted the wait of a slot that was held before its workflow counted from the opening from another moment";
 

@@ -4,6 +4,7 @@
 //! A call that times out is dropped, and its permit is free again.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,10 @@ pub struct Health {
     pub endpoint: String,
     /// Calls and transfers under way.
     pub under_way: usize,
+    /// The calls that the server has answered since this process started, if only with a refusal.
+    pub answered: u64,
+    /// The calls that failed because of the server.
+    pub failed: u64,
     /// The outage; none if the endpoint is well, or has not failed often enough.
     pub broken: Option<BrokenState>,
 }
@@ -61,6 +66,8 @@ pub(crate) struct GuardedStore {
     breaker: Mutex<Breaker>,
     calls: Semaphore,
     transfers: Semaphore,
+    answered: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// A call that was admitted. If it is dropped before its end is reported, it counts as given up by its caller, or as silence of
@@ -77,7 +84,8 @@ struct GuardedCall<'a> {
 impl GuardedStore {
     pub(crate) fn new(endpoint: String, files: Arc<dyn FileSystem>) -> Self {
         let (calls, transfers) = (Semaphore::new(CALLS), Semaphore::new(TRANSFERS));
-        Self { endpoint, files, breaker: Mutex::default(), calls, transfers }
+        let (answered, failed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { endpoint, files, breaker: Mutex::default(), calls, transfers, answered, failed }
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -87,7 +95,8 @@ impl GuardedStore {
             last_error: trouble.cause,
             next_try: trouble.next_try,
         });
-        Health { endpoint: self.endpoint.clone(), under_way, broken }
+        let (answered, failed) = (self.answered.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
+        Health { endpoint: self.endpoint.clone(), under_way, answered, failed, broken }
     }
 
     /// Waits for a permit, at most until `deadline`; refuses at once while the endpoint is broken.
@@ -174,6 +183,11 @@ impl GuardedStore {
         StorageError::Other { what: "write", place: path.to_owned(), detail }
     }
 
+    fn failed(&self, error: &StorageError, is_trial: bool) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.breaker().failed(moment(), error, is_trial);
+    }
+
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,10 +197,12 @@ impl GuardedCall<'_> {
     /// Reports the end of the call to the breaker.
     fn tell<T>(mut self, result: &Result<T, StorageError>) {
         self.is_told = true;
-        let mut breaker = self.guarded.breaker();
         match result {
-            Err(error) if error.is_of_endpoint() => breaker.failed(moment(), error, self.is_trial),
-            _ => breaker.answered(),
+            Err(error) if error.is_of_endpoint() => self.guarded.failed(error, self.is_trial),
+            _ => {
+                self.guarded.answered.fetch_add(1, Ordering::Relaxed);
+                self.guarded.breaker().answered();
+            }
         }
     }
 }
@@ -200,7 +216,7 @@ impl Drop for GuardedCall<'_> {
         // A call that spent its time waiting for a permit is no evidence against the server.
         if silence >= LONG_SILENCE && !self.is_transfer {
             let error = self.guarded.timed_out(silence);
-            self.guarded.breaker().failed(moment(), &error, self.is_trial);
+            self.guarded.failed(&error, self.is_trial);
         } else if self.is_trial {
             self.guarded.breaker().trial_abandoned();
         }

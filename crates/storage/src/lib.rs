@@ -52,7 +52,9 @@ pub use hadoop::HadoopConf;
 pub use kerberos::Kerberos;
 pub use local::LocalFiles;
 #[cfg(feature = "objects")]
-pub use objects::{AzureSettings, GcsSettings, S3Keys, S3Settings};
+pub use objects::{
+    AzureSettings, ConditionalObjects, GcsSettings, ObjectName, ObjectVersion, S3Keys, S3Settings, WriteAnswer,
+};
 pub use secret::Secret;
 pub use settings::StorageConfig;
 #[cfg(feature = "sftp")]

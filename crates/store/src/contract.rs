@@ -49,22 +49,8 @@ pub trait Watch: Send {
     fn last_turn(&mut self) -> Result<u64, StoreError>;
 }
 
-/// The leader's side. Synchronous, owned by one thread.
-pub trait Journal: Send {
-    /// Takes or renews the right to write; none while another process holds it. Taking it anew gives a
-    /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease unless something better
-    /// (a lock that ends with its process) proves that the holder is gone.
-    ///
-    /// # Errors
-    /// When the medium fails.
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
-
-    /// Gives the right to write back, so that a standby need not wait until it expires.
-    ///
-    /// # Errors
-    /// When the medium fails.
-    fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
-
+/// The state as it was stored, for a leader that continues from it, and at its side. Synchronous, owned by one thread.
+pub trait StoredState: Send {
     /// Reads the state from which a new leader continues.
     ///
     /// # Errors
@@ -89,13 +75,6 @@ pub trait Journal: Send {
     /// When the medium fails.
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError>;
 
-    /// Writes a turn durably: all of it or nothing.
-    ///
-    /// # Errors
-    /// [`StoreError::Deposed`] when the lease is stale, [`StoreError::Corrupt`] when the events do not
-    /// follow the log; otherwise when the medium fails. In each case nothing was written.
-    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
-
     /// Watches for turns, whichever process commits them.
     ///
     /// # Errors
@@ -104,6 +83,41 @@ pub trait Journal: Send {
 
     /// A reader of the same data, for any number of threads.
     fn reader(&self) -> Arc<dyn Queries>;
+}
+
+/// The leader's side: the right to write, and turns.
+pub trait Journal: StoredState {
+    /// Takes or renews the right to write; none while another process holds it. Taking it anew gives a
+    /// larger epoch; renewing keeps it. `now` and `ttl_millis` bound the lease unless something better
+    /// (a lock that ends with its process) proves that the holder is gone.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError>;
+
+    /// Gives the right to write back, so that a standby need not wait until it expires.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError>;
+
+    /// Whether a lease may still be trusted: commands are performed only then. A store whose leader can't be replaced while it is held
+    /// up, or that judges what a replaced leader performs, may always say so.
+    fn holds(&mut self, _lease: Lease) -> bool {
+        true
+    }
+
+    /// The interval, in milliseconds, at which a standby should ask for the lease.
+    fn stand_by_millis(&self) -> u64 {
+        500
+    }
+
+    /// Writes a turn durably: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when the lease is stale, [`StoreError::Corrupt`] when the events do not
+    /// follow the log; otherwise when the medium fails. In each case nothing was written.
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError>;
 }
 
 /// Checks that events continue a log that ends at `last`, without gaps.

@@ -9,7 +9,9 @@ mod backlog;
 mod commit;
 pub mod contract;
 mod cursor;
+mod entry;
 mod error;
+pub mod log;
 pub mod memory;
 mod paging;
 mod queries;
@@ -20,8 +22,8 @@ mod stored;
 pub mod suite;
 mod tally;
 
-pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
-pub use memory::{MemoryDisk, MemoryStore};
+pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
+pub use memory::{MemoryCopies, MemoryDisk, MemoryStore};
 pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, PageRequest, PastDefinition,
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,

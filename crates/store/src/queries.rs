@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Workflow, WorkflowRow};
-use kelos_model::{BackfillId, Event, EventRecord, Run, RunState, Slot, SlotRef, SlotState, WorkflowEvent, WorkflowId};
+use kelos_model::{
+    BackfillId, Event, EventRecord, Run, RunId, RunState, Slot, SlotEvent, SlotRef, SlotState, WorkflowEvent,
+    WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -84,6 +87,9 @@ impl RunFilter {
 
 /// Events of a workflow that are read at a time to find its definitions.
 const DEFINED_AT_ONCE: usize = 100;
+
+/// Runs of a slot that are read at a time to find one of them.
+const RUNS_AT_ONCE: usize = 10;
 
 /// The subject of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -246,6 +252,19 @@ pub trait Queries: Send + Sync {
         workflow: Option<&WorkflowId>,
     ) -> Result<BTreeMap<WorkflowId, Vec<Tally>>, StoreError>;
 
+    /// The live slots ([`Slot::is_live`]) with steps of flows among them and without the times of backlogs, in no particular order. Costs as
+    /// much as the rows it returns.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError>;
+
+    /// The space that the data takes on its medium, in bytes; none where it takes none.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn size(&self) -> Result<Option<u64>, StoreError>;
+
     /// The steps of a run of a flow, with the items of its lists, ascending by the text of their keys if the newest come first. Costs as
     /// much as the rows it returns. No other list and no count of slots has steps.
     ///
@@ -356,6 +375,32 @@ impl dyn Queries + '_ {
     pub fn slot_runs(&self, id: &SlotRef) -> Result<Vec<Run>, StoreError> {
         let filter = RunFilter { slot: Some(id.clone()), ..RunFilter::default() };
         Ok(self.runs(&filter, PageRequest::oldest(usize::MAX))?.rows)
+    }
+
+    /// The worker that a run was dispatched to; none if it was for no worker, or there is no such run.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn worker_of(&self, run: &RunId) -> Result<Option<Arc<str>>, StoreError> {
+        let filter = RunFilter { slot: Some(run.slot.clone()), ..RunFilter::default() };
+        let mut from = None;
+        let found = loop {
+            // It is nearly always the last one.
+            let page = self.runs(&filter, PageRequest::newest(RUNS_AT_ONCE).after(from.as_deref()))?;
+            let found = page.rows.into_iter().find(|row| row.id.number == run.number);
+            from = page.next;
+            if found.is_some() || from.is_none() {
+                break found;
+            }
+        };
+        let Some(Run { seq, .. }) = found else { return Ok(None) };
+        let about = About::Slot(run.slot.clone());
+        let filter = EventFilter { after: seq.saturating_sub(1), until: seq, ..EventFilter::about(about) };
+        let event = self.events(&filter, PageRequest::oldest(1))?.rows.pop().map(|record| record.event);
+        match event {
+            Some(Event::Slot { what: SlotEvent::Dispatched { worker, .. }, .. }) => Ok(worker.map(Arc::from)),
+            _ => Ok(None),
+        }
     }
 
     /// The versions of the definition with which runs of one workflow began, in the order of the runs: for each the last one that was

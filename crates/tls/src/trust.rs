@@ -42,6 +42,18 @@ impl TrustSettings {
         TrustSettings { authorities, ..TrustSettings::default() }
     }
 
+    /// The settings of a client of Kelos: those of `KELOS_CA`, `KELOS_PIN`, `KELOS_CLIENT_CERT` and `KELOS_CLIENT_KEY`.
+    ///
+    /// # Errors
+    /// When the pin is no fingerprint.
+    pub fn of_client_environment() -> Result<TrustSettings, String> {
+        let file = |name: &str| std::env::var_os(name).filter(|file| !file.is_empty()).map(PathBuf::from);
+        let pin = std::env::var("KELOS_PIN").ok().filter(|pin| !pin.is_empty()).map(|pin| pin.parse());
+        let pin = pin.transpose().map_err(|why| format!("use KELOS_PIN: {why}"))?;
+        let own = file("KELOS_CLIENT_CERT").map(|cert| (cert.clone(), file("KELOS_CLIENT_KEY").unwrap_or(cert)));
+        Ok(TrustSettings { pin, own, ..TrustSettings::of_environment() })
+    }
+
     /// The same, with those of `"tls"` in a file of settings:
     /// `{"ca": "FILE", "pin": {"oozie.example": "sha256:…"}, "cert": "FILE", "key": "FILE"}`. `ca` and each pin may be a list.
     ///

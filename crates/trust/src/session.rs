@@ -127,13 +127,17 @@ impl SessionKey {
         }
     }
 
-    fn seal<T: Serialize>(&self, purpose: &str, what: &T) -> String {
+    /// A signed text for others with the key: what it is for, which must be said again to read it, and what it says.
+    #[must_use]
+    pub fn seal<T: Serialize>(&self, purpose: &str, what: &T) -> String {
         let body = URL_SAFE_NO_PAD.encode(serde_json::to_vec(what).unwrap_or_default());
         let mac = URL_SAFE_NO_PAD.encode(self.mac(purpose, &body).finalize().into_bytes());
         format!("{body}.{mac}")
     }
 
-    fn unseal<T: DeserializeOwned>(&self, purpose: &str, text: &str) -> Option<T> {
+    /// The content of a text, if this key signed it for this purpose.
+    #[must_use]
+    pub fn unseal<T: DeserializeOwned>(&self, purpose: &str, text: &str) -> Option<T> {
         let (body, mac) = text.split_once('.')?;
         let mac = URL_SAFE_NO_PAD.decode(mac).ok()?;
         self.mac(purpose, body).verify_slice(&mac).ok()?;

@@ -24,6 +24,10 @@ pub(super) enum Document {
     Stuck,
     /// The page of pools and limits.
     Capacity,
+    /// The page of workers.
+    Workers,
+    /// The page of nodes.
+    Nodes,
 }
 
 impl Document {
@@ -38,6 +42,8 @@ impl Document {
             Document::Calendar => "docs/pages.md#calendar-uicalendar",
             Document::Stuck => "docs/pages.md#stuck-uistuck",
             Document::Capacity => "docs/pages.md#capacity-uicapacity",
+            Document::Workers => "docs/pages.md#workers-uiworkers",
+            Document::Nodes => "docs/pages.md#nodes-uinodes",
         }
     }
 
@@ -53,7 +59,7 @@ mod tests {
 
     use super::Document;
 
-    const ALL: [Document; 8] = [
+    const ALL: [Document; 10] = [
         Document::FirstWorkflow,
         Document::Concepts,
         Document::EventSchedules,
@@ -62,6 +68,8 @@ mod tests {
         Document::Calendar,
         Document::Stuck,
         Document::Capacity,
+        Document::Workers,
+        Document::Nodes,
     ];
 
     /// The anchor of a heading, as GitHub makes it.

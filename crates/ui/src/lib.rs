@@ -23,6 +23,7 @@ mod graph;
 mod jobs;
 mod live;
 mod neighbours;
+mod nodes;
 mod output;
 mod page;
 mod plot;
@@ -44,6 +45,7 @@ mod viewer;
 mod waits;
 mod window;
 mod words;
+mod workers;
 mod workflow;
 
 use axum::Router;
@@ -88,6 +90,8 @@ pub fn router() -> Router<Front> {
         .route("/ui/stuck", get(stuck::show))
         .route("/ui/display", get(display::show).post(display::save))
         .route("/ui/capacity", get(capacity::show))
+        .route("/ui/nodes", get(nodes::show))
+        .route("/ui/workers", get(workers::show))
         .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))

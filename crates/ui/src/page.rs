@@ -35,6 +35,10 @@ pub(super) enum Tab {
     Stuck,
     /// Places for runs, and pools.
     Capacity,
+    /// Workers that run commands.
+    Workers,
+    /// Nodes that share a log.
+    Nodes,
 }
 
 /// A tab's name, its link, and the key that opens it after `g`.
@@ -55,6 +59,8 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Backfills, name: "Backfills", href: "/ui/backfills", key: 'k' },
     Place { tab: Tab::Stuck, name: "Stuck", href: "/ui/stuck", key: 's' },
     Place { tab: Tab::Capacity, name: "Capacity", href: "/ui/capacity", key: 'c' },
+    Place { tab: Tab::Workers, name: "Workers", href: "/ui/workers", key: 'w' },
+    Place { tab: Tab::Nodes, name: "Nodes", href: "/ui/nodes", key: 'n' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];
@@ -70,6 +76,8 @@ struct Health {
 pub(super) struct Page<'a> {
     title: &'a str,
     here: Option<Tab>,
+    /// The tabs that this server has nothing for.
+    absent: Vec<Tab>,
     health: Option<Health>,
     version: Option<&'a str>,
     /// The server's clock, by which scripts tell how long ago something is.
@@ -83,7 +91,11 @@ impl<'a> Page<'a> {
     /// A page of the application.
     pub(super) fn new(app: &'a App, title: &'a str) -> Page<'a> {
         let now = Some(app.handle().now());
-        Page { health: Some(health(app)), version: Some(app.version()), now, ..Page::bare(title) }
+        let (takes_workers, is_node) = (app.node().desk().takes_workers(), app.node().log().is_some());
+        let mut absent = Vec::new();
+        absent.extend((!takes_workers).then_some(Tab::Workers));
+        absent.extend((!is_node).then_some(Tab::Nodes));
+        Page { health: Some(health(app)), version: Some(app.version()), now, absent, ..Page::bare(title) }
     }
 
     /// A page that knows nothing of the application.
@@ -91,6 +103,7 @@ impl<'a> Page<'a> {
         Page {
             title,
             here: None,
+            absent: vec![Tab::Workers, Tab::Nodes],
             health: None,
             version: None,
             now: None,
@@ -135,7 +148,7 @@ impl<'a> Page<'a> {
                     (self.header())
                     (self.banner())
                     main #main tabindex="-1" { (body) }
-                    (keys())
+                    (self.keys())
                 }
             }
         };
@@ -200,13 +213,34 @@ impl<'a> Page<'a> {
                 summary.button { span.unseen { "Pages, here: " } (here.map_or("Menu", |place| place.name)) }
             }
             nav aria-label="Pages" {
-                @for place in PLACES {
+                @for place in self.shown() {
                     a href=(place.href) data-key=(place.key) aria-current=[(self.here == Some(place.tab)).then_some("page")] {
                         (place.name)
                     }
                 }
             }
         }
+    }
+
+    /// The sheet of keys; scripts of pages add theirs.
+    fn keys(&self) -> Markup {
+        html! {
+            dialog #keys aria-labelledby="keys-title" {
+                h2 #keys-title { "Keys" }
+                dl {
+                    dt { kbd { "?" } } dd { "this sheet" }
+                    @for place in self.shown() { dt { kbd { "g" } " " kbd { (place.key) } } dd { "go to " (place.name) } }
+                    dt { kbd { "t" } } dd { "light or dark" }
+                    dt { kbd { "Esc" } } dd { "close, clear" }
+                }
+                form method="dialog" { button { "Close" } }
+            }
+        }
+    }
+
+    /// The tabs that this server has something for.
+    fn shown(&self) -> impl Iterator<Item = &'static Place> {
+        PLACES.iter().filter(|place| !self.absent.contains(&place.tab))
     }
 }
 
@@ -221,22 +255,6 @@ fn health(app: &App) -> Health {
         (Status::Stopped, _) => ("bad", "stopped", "its engine has ended".to_owned()),
     };
     Health { class, word, words }
-}
-
-/// The sheet of keys; scripts of pages add theirs.
-fn keys() -> Markup {
-    html! {
-        dialog #keys aria-labelledby="keys-title" {
-            h2 #keys-title { "Keys" }
-            dl {
-                dt { kbd { "?" } } dd { "this sheet" }
-                @for place in PLACES { dt { kbd { "g" } " " kbd { (place.key) } } dd { "go to " (place.name) } }
-                dt { kbd { "t" } } dd { "light or dark" }
-                dt { kbd { "Esc" } } dd { "close, clear" }
-            }
-            form method="dialog" { button { "Close" } }
-        }
-    }
 }
 
 /// A square of a board, in a form that needs no request.

@@ -101,7 +101,10 @@ fn page(
             (definition(problem))
         }
         @let is_of_checkpoints = |problem: &&Problem| problem.code == ProblemCode::CheckpointFails;
-        @let is_of_definition = |problem: &&Problem| !is_of_source(problem) && !is_of_server(problem) && !is_of_checkpoints(problem);
+        @let is_of_inbox = |problem: &&Problem| matches!(problem.code, ProblemCode::InboxFails | ProblemCode::RequestRefused);
+        @let is_of_definition = |problem: &&Problem| {
+            !(is_of_source(problem) || is_of_server(problem) || is_of_checkpoints(problem) || is_of_inbox(problem))
+        };
         @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
             @for problem in problems.iter().filter(is_of_definition) { (definition(problem)) }
@@ -109,6 +112,10 @@ fn page(
         @if problems.iter().any(|problem| is_of_source(&problem)) {
             h2 { "Sources of facts" }
             @for problem in problems.iter().filter(is_of_source) { (definition(problem)) }
+        }
+        @if problems.iter().any(|problem| is_of_inbox(&problem)) {
+            h2 { "Requests of SQL transactions" }
+            @for problem in problems.iter().filter(is_of_inbox) { (definition(problem)) }
         }
         @if problems.iter().any(|problem| is_of_checkpoints(&problem)) {
             h2 { "Checkpoints" }

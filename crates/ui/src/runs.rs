@@ -5,7 +5,6 @@ use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use kelos_executors::run_ref;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
 use kelos_model::run::shown_id;
@@ -116,13 +115,13 @@ pub(super) async fn download(
     let slot = asked::slot(&app, &id, &time).await?;
     let run = find(&app, slot, &number).await?;
     let (name, run) = (file_name(&run.id), run.leader());
-    let end = app.node().launcher().log_len(&run_ref(&run)).await;
+    let end = app.node().output(&run).await.length().await;
     let end = end.map_err(|error| plain::not_found(format!("Failed to {error}.")))?;
     let pieces = unfold((app, run, 0), move |(app, run, offset)| async move {
         if offset >= end {
             return None;
         }
-        let piece = app.node().launcher().read_log(&run_ref(&run), offset, PIECE).await;
+        let piece = app.node().output(&run).await.piece(offset, PIECE).await;
         match piece {
             Ok(piece) if piece.bytes.is_empty() => None,
             Ok(piece) => Some((Ok(Bytes::from(piece.bytes)), (app, run, piece.next_offset))),

@@ -8,7 +8,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::value::{is_zero, present};
-use crate::{Code, SlotNameDto};
+use crate::{Code, Instant, SlotNameDto};
+
+/// The queue of a workflow, for programs that start and stop workers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct QueueDto {
+    /// The workflow.
+    pub workflow: String,
+    /// The number of slots that could start now, and wait for a permit or a worker.
+    pub queued: u64,
+    /// The number of slots with a run that was dispatched or has started.
+    pub running: u64,
+    /// The number of slots that wait for what they depend on, or are held by a constraint.
+    pub waiting: u64,
+    /// The number of slots that wait until a failed run is retried.
+    pub backoff: u64,
+    /// The number of failed slots.
+    pub failed: u64,
+    /// Since when the slot has been queued that has waited longest; none if no slot is queued. Among the first 20,000, if more are queued.
+    pub oldest_since: Option<Instant>,
+    /// The seconds since then.
+    pub oldest_seconds: Option<u64>,
+    /// Whether it is paused: then its queued slots do not start, and more workers are of no use.
+    pub paused: bool,
+}
 
 /// A request to submit jobs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

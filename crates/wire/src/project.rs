@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kelos_model::Workflow;
 use serde::{Deserialize, Serialize};
 
 use crate::{Code, Instant, ProblemDto};
@@ -44,6 +45,18 @@ pub struct DeploymentDto {
     pub warnings: Vec<ProblemDto>,
     /// Notes on the deployment.
     pub notes: Vec<String>,
+    /// The versions of the project's definitions, counted from 1, by workflow; only where a program deploys it, after it was done.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub versions: BTreeMap<String, u32>,
+}
+
+/// The definitions of a project whose functions a program has. Both ends are Kelos, and what is defined must arrive whole: so they are in
+/// the form of the model.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectDefinitionsDto {
+    /// The workflows of the project.
+    pub workflows: Vec<Workflow>,
 }
 
 /// The change of a file.

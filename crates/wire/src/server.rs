@@ -119,10 +119,37 @@ pub struct WorkerDto {
     pub name: String,
     /// The workflows whose jobs it runs; empty for all.
     pub workflows: Vec<String>,
+    /// Its labels.
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// The project whose functions it runs, if it is a program of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// The number of further runs that it accepts.
     pub free: u32,
     /// The runs that it has.
     pub runs: Vec<String>,
+    /// Whether it keeps its runs on a disk of its own.
+    #[serde(default)]
+    pub remote: bool,
+    /// The name of its machine.
+    #[serde(default)]
+    pub host: String,
+    /// The version of its program, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The place to which it copies the output of its ended runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<String>,
+    /// When it registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Instant>,
+    /// Whether it accepts no more runs, and ends once it has none.
+    #[serde(default)]
+    pub leaves: bool,
+    /// The time of its last heartbeat, if that is missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away_since: Option<Instant>,
 }
 
 /// A register.

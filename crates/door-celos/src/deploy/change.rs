@@ -126,7 +126,8 @@ impl WorkflowDifference {
 }
 
 /// The changes of all workflows, without unchanged ones.
-pub(super) fn of_workflows(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Vec<WorkflowChange> {
+#[must_use]
+pub fn changes_of(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Vec<WorkflowChange> {
     let old: BTreeMap<_, _> = before.iter().map(|one| (&one.id, one)).collect();
     let new: BTreeMap<_, _> = after.iter().map(|one| (&one.id, one)).collect();
     let ids: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).copied().collect();

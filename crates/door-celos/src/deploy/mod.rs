@@ -22,7 +22,7 @@ mod step;
 mod target;
 
 pub use bundle::{Bundle, BundleFile, Content};
-pub use change::{Difference, FileChange, WorkflowChange, WorkflowDifference};
+pub use change::{Difference, FileChange, WorkflowChange, WorkflowDifference, changes_of};
 pub use error::DeployError;
 pub use inspect::{Definitions, Plan};
 pub use name::ProjectName;

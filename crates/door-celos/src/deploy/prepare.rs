@@ -51,7 +51,7 @@ pub async fn prepare(
     let plan = Plan {
         undeploy: bundle.is_none(),
         files,
-        workflows: change::of_workflows(&before.workflows, &after.workflows),
+        workflows: change::changes_of(&before.workflows, &after.workflows),
         slots: slots::by_schedule(&before.workflows, &after.workflows, now),
         warnings: after.news(&before, &project).filter(|problem| !problem.is_error()).cloned().collect(),
         notes,

@@ -28,7 +28,7 @@ use kelos_sandbox::apps::AppFormat;
 use kelos_sandbox::{Folders, Limits, Problem};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
-use kelos_store::{Journal, MemoryStore, PageRequest, Queries, SlotFilter, StoreError};
+use kelos_store::{MemoryStore, PageRequest, Queries, SlotFilter, StoreError, StoredState};
 use serde::Serialize;
 use tokio::runtime::Handle as Runtime;
 

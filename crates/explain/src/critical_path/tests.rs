@@ -5,7 +5,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::{
     Actor, Answer, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, Slot, SlotEvent, WorkflowId, slot,
 };
-use kelos_store::{Commit, Journal, MemoryStore, SlotRow};
+use kelos_store::{Commit, Journal, MemoryStore, SlotRow, StoredState};
 
 use super::*;
 

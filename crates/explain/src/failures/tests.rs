@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use kelos_model::jobs::{Group, JobKeys, JobTemplate, Member};
 use kelos_model::workflow::{Job, Keys};
 use kelos_model::{Actor, Outcome, Slot, SlotEvent, Trigger, Workflow};
-use kelos_store::Journal;
+use kelos_store::StoredState;
 use proptest::prelude::*;
 
 use super::*;

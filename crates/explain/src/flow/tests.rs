@@ -9,7 +9,7 @@ use kelos_model::flow::{FLOW, Flow, ItemList, SignalWait};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Outcome, RunId, RunName, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore};
+use kelos_store::{Journal, MemoryStore, StoredState};
 use serde_json::{Map, json};
 
 use super::*;

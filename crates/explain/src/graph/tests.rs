@@ -4,7 +4,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::time::{Cron, CronSchedule, parse_instant};
 use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Workflow};
 use kelos_model::{Answer, Event, EventRecord, Finding, Probe, Reason, ReasonKind, SlotEvent, Trigger, slot};
-use kelos_store::{Commit, Journal, MemoryStore, SlotRow};
+use kelos_store::{Commit, Journal, MemoryStore, SlotRow, StoredState};
 
 use super::*;
 

@@ -219,7 +219,7 @@ proptest! {
 #[test]
 fn a_family_is_cut_where_it_is_too_large_and_says_so() {
     use kelos_model::jobs::ValueFilter;
-    use kelos_store::{Commit, Journal, MemoryStore};
+    use kelos_store::{Commit, Journal, MemoryStore, StoredState};
 
     let values = |from: u32, to: u32| (from..to).map(|n| Arc::from(n.to_string())).collect::<Vec<Arc<str>>>();
     let parts = JobKeys {

@@ -5,7 +5,7 @@ use kelos_model::{
     Actor, Answer, Finding, Probe, Reason, ReasonKind, SlotEvent, SlotRef, SlotState, Trigger, WorkflowEvent,
     WorkflowId,
 };
-use kelos_store::Journal;
+use kelos_store::StoredState;
 
 use super::*;
 use crate::world::{World, at, failure, missing, row};

@@ -1,6 +1,6 @@
 use kelos_model::workflow::{EventKeys, Keys, WorkflowRow};
 use kelos_model::{Actor, Occurrence, SlotEvent, Trigger, WorkflowId};
-use kelos_store::Journal;
+use kelos_store::StoredState;
 
 use super::*;
 use crate::world::{World, at, failure, missing, row};

@@ -85,6 +85,17 @@ pub fn verify(reader: &dyn Queries, limit: usize) -> Result<Verification, StoreE
     Ok(verified)
 }
 
+/// Verifies the last turns only, so many of them, and no slots: a look that costs little, however long the log is. Returns at most `limit`
+/// disagreements.
+///
+/// # Errors
+/// When the medium fails. Damaged rows that can't be read are a disagreement.
+pub fn verify_last_turns(reader: &dyn Queries, turns: usize, limit: usize) -> Result<Verification, StoreError> {
+    let chain = Chain::verify_newest(&*reader.frozen()?, turns, limit)?;
+    let (turns, events, broken_at) = (chain.turns, chain.events, chain.broken_at);
+    Ok(Verification { turns, events, slots: 0, broken_at, disagreements: chain.disagreements })
+}
+
 /// How many turns have their events read together: so many events, or one turn.
 fn some_turns(turns: &[TurnRecord]) -> usize {
     let mut events = 0_u64;

@@ -1,9 +1,9 @@
 use kelos_model::{
     Answer, Finding, Reason, ReasonKind, Slot, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName,
 };
-use kelos_store::{Journal, SlotRow};
+use kelos_store::{SlotRow, StoredState};
 
-use super::verify;
+use super::{verify, verify_last_turns};
 use crate::world::{World, at, row};
 
 fn step_of(run: &SlotRef, name: &str) -> SlotRef {
@@ -34,4 +34,18 @@ fn steps_are_folded_and_those_that_the_log_does_not_know_are_named() {
     let disagreements = verify(&*world.store.reader(), 9).unwrap().disagreements;
     assert_eq!(disagreements.len(), 1, "{disagreements:?}");
     assert_eq!(disagreements[0].slot, Some(stranger));
+}
+
+#[test]
+fn the_last_turns_are_verified_alone() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    (1..=5).for_each(|hour| drop(world.planned("w", hour, at(1, 0))));
+    let reader = world.store.reader();
+    let all = verify(&*reader, 9).unwrap();
+    let last = verify_last_turns(&*reader, 3, 9).unwrap();
+    assert_eq!((last.turns, last.events, last.slots, last.disagreements), (3, 3, 0, Vec::new()));
+    // More than there are, which begins with the first one.
+    let every = verify_last_turns(&*reader, 1000, 9).unwrap();
+    assert_eq!((every.turns, every.events), (all.turns, all.events));
+    assert_eq!(every.disagreements, Vec::new());
 }

@@ -11,7 +11,7 @@ use kelos_model::time::Window;
 use kelos_model::time::{Firing, Schedule, Zone};
 use kelos_model::workflow::{CatchUp, EventKeys, Job, Keys, Program, Provenance};
 use kelos_model::{Actor, Constraint, Fact, Gate, Occurrence, Outcome, RetryPolicy, RunId, Trigger, WorkflowId};
-use kelos_store::{Journal, Lease, MemoryStore};
+use kelos_store::{Journal, Lease, MemoryStore, StoredState};
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Files of settings and answers of other systems: `--config`, `tasks.json`, URIs, answers of Celos.
 
 use kelos_door_celos::shadow::{read_list, read_slots};
+use kelos_door_stolos::import::StateSource;
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, Links};
 use kelos_kafka::{Cluster, IncomingMessage};
@@ -115,10 +116,15 @@ fn uris() -> Target {
         "webhdfs://NN:9870/x?y",
         "/a b/%20/",
         "gs://b",
+        "zookeepers://ann@a:2181,[::1]:7/x/y",
+        "rediss://ops@h:6379/3?prefix=p",
     ]);
-    let storage = Storage::new(StorageConfig::default());
-    text("uris", corpus, &["://", "@", ":", "%2e%2e", "[::1]", "..", "hdfs", "s3", "sftp"], move |input| {
-        let _ = storage.check(input);
+    let config = StorageConfig::default();
+    let trust = config.trust.clone();
+    let storage = Storage::new(config);
+    let words = &["://", "@", ":", "%2e%2e", "[::1]", "..", "hdfs", "s3", "sftp", "zookeeper", "redis", ","];
+    text("uris", corpus, words, move |input| {
+        let _ = (storage.check(input), StateSource::new(input, Some("secret"), &trust).is_ok());
         Ok(())
     })
 }

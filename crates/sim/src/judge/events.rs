@@ -13,7 +13,7 @@ use kelos_model::{
     Answer, EventRecord, Fact, FactKey, Gate, Occurrence, Otherwise, Reason, ReasonKind, Run, Slot, SlotEvent, SlotRef,
     SlotState, Subject, Workflow, WorkflowId, slot,
 };
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries};
+use kelos_store::{EventFilter, MemoryDisk, MemoryStore, PageRequest, Queries, StoredState};
 use serde_json::{Map, Value};
 
 use super::waits::Waits;

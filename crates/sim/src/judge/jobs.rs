@@ -9,7 +9,7 @@ use kelos_model::event::{Event, WorkflowEvent};
 use kelos_model::time::Schedule;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Answer, EventRecord, Slot, SlotEvent, SlotKey, SlotRef, SlotState, Trigger, WorkflowId};
-use kelos_store::{EventFilter, Journal, MemoryDisk, MemoryStore, PageRequest, Queries};
+use kelos_store::{EventFilter, MemoryDisk, MemoryStore, PageRequest, Queries, StoredState};
 
 use crate::apps::{Apps, Validity, is_due, is_met, slots_of, validity};
 use crate::workload::{GroupMeanings, Workload};

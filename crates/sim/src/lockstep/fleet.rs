@@ -62,7 +62,14 @@ impl Fleet {
         let busy = self.busy.values().filter(|one| *one == worker).count();
         let free = plan.slots.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX));
         let workflows: BTreeSet<WorkflowId> = plan.workflows.clone();
-        Some(Offer { workflows, job: plan.job.clone(), free, attempts: plan.attempts })
+        Some(Offer {
+            workflows,
+            labels: plan.labels.clone(),
+            job: plan.job.clone(),
+            free,
+            attempts: plan.attempts,
+            outdated: BTreeSet::new(),
+        })
     }
 
     pub(super) fn started(&mut self, run: &RunId, worker: Option<&Arc<str>>) {

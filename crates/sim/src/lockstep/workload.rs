@@ -20,7 +20,7 @@ const MANY: usize = 100_000;
 pub(super) fn with_questions(seed: u64) -> Workload {
     let mut workload = Workload::new(seed);
     without_flows(&mut workload);
-    workload.config.by_workers = false;
+    workload.config.by_workers.clear();
     workload.workers.clear();
     workload.config.max_running = u32::MAX;
     every_definition(&mut workload).for_each(unlimited_where_probes_race);

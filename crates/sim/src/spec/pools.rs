@@ -223,8 +223,12 @@ impl Dispatch<'_> {
 
     /// Dispatches jobs to workers: first those that only one worker requests, then in the order of all workflows.
     fn serve_workers(&mut self, ids: &[WorkflowId]) {
-        let named = self.spec.offers.values().filter(|offer| offer.free > 0).filter_map(|offer| offer.job.clone());
-        for job in named.collect::<Vec<SlotRef>>() {
+        let has_labels = |offer: &&Offer| {
+            let workflow = offer.job.as_ref().and_then(|job| self.spec.workflows.get(&job.workflow));
+            workflow.is_some_and(|workflow| workflow.job.runs_on.is_subset(&offer.labels))
+        };
+        let named = self.spec.offers.values().filter(|offer| offer.free > 0).filter(has_labels);
+        for job in named.filter_map(|offer| offer.job.clone()).collect::<Vec<SlotRef>>() {
             let mut queue = self.queues.get(&job.workflow).into_iter().flatten();
             let place = queue.find(|place| place.key == job.key).cloned();
             if let Some(place) = place.filter(|_| self.has_room_beside_lines(&job.workflow)) {
@@ -243,7 +247,7 @@ impl Dispatch<'_> {
     }
 
     fn is_for_workers(&self, workflow: &Workflow) -> bool {
-        self.spec.by_workers && workflow.keys.jobs().is_some()
+        self.spec.by_workers.contains(&workflow.job.executor)
     }
 
     /// The next job for a worker, of a workflow without pools.
@@ -425,8 +429,9 @@ impl Dispatch<'_> {
 
     /// Whether a worker would run another job of a workflow.
     fn is_wanted(&self, id: &WorkflowId) -> bool {
-        let mut offers = self.spec.offers.values();
-        offers.any(|offer| offer.job.is_none() && offer.free > 0 && offer.workflows.contains(id))
+        let Some(labels) = self.spec.workflows.get(id).map(|workflow| &workflow.job.runs_on) else { return false };
+        let fits = |offer: &Offer| offer.workflows.contains(id) && labels.is_subset(&offer.labels);
+        self.spec.offers.values().any(|offer| offer.job.is_none() && offer.free > 0 && fits(offer))
     }
 
     fn active_of(&self, id: &WorkflowId) -> usize {
@@ -467,12 +472,11 @@ impl Dispatch<'_> {
 
     /// Assigns a job to the worker that waits for it by its id, or else the one with most room, the last by name.
     fn take_worker(&mut self, slot: &SlotRef) {
-        if !self.spec.workflows.get(&slot.workflow).is_some_and(|workflow| self.is_for_workers(workflow)) {
-            return;
-        }
+        let workflow = self.spec.workflows.get(&slot.workflow).filter(|workflow| self.is_for_workers(workflow));
+        let Some(labels) = workflow.map(|workflow| workflow.job.runs_on.clone()) else { return };
         let fits = |offer: &Offer| {
             let serves = offer.free > 0 && offer.workflows.contains(&slot.workflow);
-            serves && offer.job.as_ref().is_none_or(|job| job == slot)
+            serves && labels.is_subset(&offer.labels) && offer.job.as_ref().is_none_or(|job| job == slot)
         };
         let fitting = self.spec.offers.iter_mut().filter(|(_, offer)| fits(offer));
         if let Some((worker, offer)) = fitting.max_by_key(|(_, offer)| (offer.job.is_some(), offer.free)) {

@@ -110,7 +110,6 @@ pub(super) fn add(seed: u64, workload: &mut Workload) {
     workload.apps = apps.keys().cloned().collect();
     workload.meant = values.meant.borrow().clone();
     if rng.percent(40) {
-        workload.config.by_workers = true;
         (workload.workers, workload.shifts) =
             super::workers::some(&mut rng, workload, |rng| some_job(rng, &values, &apps));
     }
@@ -169,7 +168,7 @@ fn sets(rng: &mut Rng, values: &Values, workload: &Workload) -> Sets {
 }
 
 fn timed(name: &str, cron: &str, trigger: Trigger) -> Workflow {
-    let job = Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() };
+    let job = Job::new("fake", serde_json::Map::new());
     Workflow { project: "sim".to_owned(), trigger, ..Workflow::new(id_of(name), Schedule::Cron(cron_of(cron)), job) }
 }
 
@@ -222,7 +221,7 @@ fn bare(workflow: &Workflow) -> JobKeys {
 }
 
 fn app(rng: &mut Rng, values: &Values, before: &[Arc<Workflow>], n: usize, keys: JobKeys) -> Workflow {
-    let job = Job { executor: "fake".to_owned(), settings: serde_json::Map::new(), properties: Default::default() };
+    let job = Job::new("fake", serde_json::Map::new());
     let pools: Vec<_> = ["p0", "pk"].into_iter().filter_map(|name| PoolId::new(name).ok()).collect();
     Workflow {
         project: "sim".to_owned(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::workers::Label;
 use kelos_model::{SlotRef, WorkflowId};
 
 use super::{Workload, moment};
@@ -24,6 +25,8 @@ pub struct WorkerPlan {
     pub silent: Option<(Timestamp, Timestamp)>,
     /// The workflows whose jobs it runs.
     pub workflows: BTreeSet<WorkflowId>,
+    /// Its labels.
+    pub labels: BTreeSet<Label>,
     /// The only job that it runs.
     pub job: Option<SlotRef>,
     /// How many jobs it runs at a time.
@@ -79,6 +82,7 @@ pub(super) fn some(
             leaves: None,
             silent: None,
             workflows,
+            labels: BTreeSet::new(),
             job: None,
             slots,
             attempts: None,
@@ -106,6 +110,7 @@ fn short(rng: &mut Rng, workload: &Workload, name: &str, born: Timestamp) -> Wor
         leaves: Some(leaves),
         silent: None,
         workflows,
+        labels: BTreeSet::new(),
         job: None,
         slots: 1,
         attempts: None,
@@ -127,5 +132,16 @@ fn one(
     });
     let slots = if job.is_some() { 1 } else { u32::try_from(rng.between(1, 3)).unwrap_or(1) };
     let attempts = rng.percent(20).then(|| u32::try_from(rng.between(1, 3)).unwrap_or(1));
-    WorkerPlan { name: name.into(), born, dies, leaves: None, silent, workflows, job, slots, attempts }
+    WorkerPlan {
+        name: name.into(),
+        born,
+        dies,
+        leaves: None,
+        silent,
+        workflows,
+        labels: BTreeSet::new(),
+        job,
+        slots,
+        attempts,
+    }
 }

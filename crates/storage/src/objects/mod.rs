@@ -3,6 +3,7 @@
 //! They have no folders. A prefix of an object's name counts as one, and so does a marker: an empty object whose
 //! name ends with a slash.
 
+mod conditional;
 mod fault;
 mod open;
 
@@ -18,6 +19,7 @@ use crate::local::file_name;
 use crate::transfer::{PIECE, Source, collect, in_time, next_piece};
 use crate::{Entry, FileSystem, Kind, StorageError};
 
+pub use conditional::{ConditionalObjects, ObjectName, ObjectVersion, WriteAnswer};
 use fault::fault;
 pub use open::{AzureSettings, GcsSettings, S3Keys, S3Settings};
 pub(crate) use open::{azure, gcs, s3};

@@ -1,6 +1,7 @@
 //! The store in memory: for tests, and for programs that need no state after they end.
 
 mod blocks;
+mod local;
 mod reader;
 mod state;
 
@@ -9,14 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::{FactKey, Run};
 
-use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Watch};
+use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
 use crate::queries::Queries;
 use kelos_model::Recall;
+pub use local::MemoryCopies;
 use state::State;
 
 /// The data of a [`MemoryStore`], which outlives it as a disk outlives a process.
 #[derive(Debug, Clone, Default)]
-pub struct MemoryDisk(Arc<Mutex<State>>);
+pub struct MemoryDisk {
+    state: Arc<Mutex<State>>,
+    copies: MemoryCopies,
+}
 
 impl MemoryDisk {
     /// An empty disk.
@@ -26,7 +31,7 @@ impl MemoryDisk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,20 +64,7 @@ impl MemoryStore {
     }
 }
 
-impl Journal for MemoryStore {
-    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
-        let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
-        self.epoch = self.disk.state().lease(self.epoch, node, now, until);
-        Ok(self.epoch.map(|epoch| Lease { epoch }))
-    }
-
-    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
-        self.disk.state().release(lease.epoch);
-        self.epoch = self.epoch.filter(|epoch| *epoch != lease.epoch);
-        Ok(())
-    }
-
+impl StoredState for MemoryStore {
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
         self.disk.state().restore()
     }
@@ -91,16 +83,31 @@ impl Journal for MemoryStore {
         Ok(names.iter().filter(|name| state.facts.contains_key(name)).cloned().collect())
     }
 
-    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
-        self.disk.state().commit(lease, commit)
-    }
-
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(Box::new(self.disk.clone()))
     }
 
     fn reader(&self) -> Arc<dyn Queries> {
         Arc::new(self.disk.clone())
+    }
+}
+
+impl Journal for MemoryStore {
+    fn lease(&mut self, node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
+        let ttl = SignedDuration::from_millis(i64::try_from(ttl_millis).unwrap_or(i64::MAX));
+        let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
+        self.epoch = self.disk.state().lease(self.epoch, node, now, until);
+        Ok(self.epoch.map(|epoch| Lease { epoch }))
+    }
+
+    fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
+        self.disk.state().release(lease.epoch);
+        self.epoch = self.epoch.filter(|epoch| *epoch != lease.epoch);
+        Ok(())
+    }
+
+    fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.disk.state().commit(lease, commit)
     }
 }
 

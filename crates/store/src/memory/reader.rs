@@ -220,7 +220,7 @@ impl Queries for MemoryDisk {
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {
-        Ok(Arc::new(MemoryDisk(Arc::new(Mutex::new(self.state().clone())))))
+        Ok(Arc::new(MemoryDisk { state: Arc::new(Mutex::new(self.state().clone())), copies: self.copies.clone() }))
     }
 
     fn backfills(&self, filter: &BackfillFilter) -> Result<Vec<Backfill>, StoreError> {
@@ -246,6 +246,14 @@ impl Queries for MemoryDisk {
             value: value.clone(),
         };
         Ok(registers.map(register).collect())
+    }
+
+    fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError> {
+        Ok(self.state().live_slots())
+    }
+
+    fn size(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
     }
 
     fn damage(&self, _: usize) -> Result<Vec<String>, StoreError> {

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::blocks::Blocks;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
+use crate::entry::Reign;
 use crate::queries::{Order, Page, PageRequest, PastDefinition};
 use crate::record::{Deletions, Digest, DigestBuilder, TurnColumns, TurnRecord, add_event};
 use crate::step_keys::StepKeys;
@@ -30,10 +31,20 @@ pub(super) type Steps = BTreeMap<String, Box<(SlotKey, Slot)>>;
 /// A workflow's definitions by version, with the texts they came from.
 pub(super) type Past = BTreeMap<u32, (PastDefinition, Option<Arc<str>>)>;
 
+/// How far a memory has followed a log.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LogPlace {
+    pub(super) entry: u64,
+    pub(super) epoch: u64,
+    pub(super) reigns: Vec<Reign>,
+}
+
 /// All data of a store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
-    epoch: u64,
+    pub(super) epoch: u64,
+    /// How far it has followed a log, if it is the local state of a node.
+    pub(super) followed: LogPlace,
     /// The moment at which the lease expires; none if nobody holds it.
     held_until: Option<Timestamp>,
     /// The names of the workflows in the order of their first use; a workflow's number is its index here.
@@ -97,13 +108,18 @@ impl State {
         number
     }
 
-    /// Checks everything first, so that the writes that follow can't fail halfway.
-    pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+    /// Checks everything that could refuse a commit.
+    pub(super) fn check(&self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         if lease.epoch != self.epoch {
             return Err(StoreError::Deposed { held: lease.epoch, current: self.epoch });
         }
         follows(self.last_seq(), &commit.events).map_err(corrupt)?;
-        self.are_new(&commit.facts).map_err(corrupt)?;
+        self.are_new(&commit.facts).map_err(corrupt)
+    }
+
+    /// Checks everything first, so that the writes that follow can't fail halfway.
+    pub(super) fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
+        self.check(lease, commit)?;
         if !commit.is_empty() {
             self.record(lease, commit);
         }
@@ -211,19 +227,21 @@ impl State {
 
     pub(super) fn restore(&mut self) -> Result<Snapshot, StoreError> {
         self.digest()?;
-        let live = |row: &SlotRow| row.slot.is_live();
         Ok(Snapshot {
             last_seq: self.last_seq(),
             last_at: self.events.last().map(|record| record.at),
             last_turn: self.turns.last().copied(),
             backfills: self.backfills(),
             workflows: self.workflows.values().cloned().collect(),
-            slots: (0..self.slots.len())
-                .flat_map(|number| self.rows(number).chain(self.step_rows(number)))
-                .filter(live)
-                .collect(),
+            slots: self.live_slots(),
             runs: self.runs.values().filter(|run| !run.state.is_final()).map(|run| Run::clone(run)).collect(),
         })
+    }
+
+    /// The live slots, steps among them.
+    pub(super) fn live_slots(&self) -> Vec<SlotRow> {
+        let rows = (0..self.slots.len()).flat_map(|number| self.rows(number).chain(self.step_rows(number)));
+        rows.filter(|row| row.slot.is_live()).collect()
     }
 
     /// A workflow's slots, newest first.

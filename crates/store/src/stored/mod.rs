@@ -19,8 +19,10 @@ use kelos_model::{
 };
 use serde_json::{Error, Value};
 
+use crate::entry::EntryBody;
 use crate::record::Deletions;
 use form::{Plain, ReadForm, WriteForm};
+pub(crate) use v1::{StoredEntry, StoredTurn};
 
 /// A type that is stored as JSON, in a form that is private to this module.
 pub trait Stored: Sized {
@@ -110,6 +112,22 @@ pub fn write_body(text: &mut Vec<u8>, event: &Event) -> Result<(), Error> {
             write(text, event)
         }
     }
+}
+
+/// Appends an entry of a log to a text.
+///
+/// # Errors
+/// When its form can't be written.
+pub(crate) fn write_entry(text: &mut Vec<u8>, entry: &StoredEntry<'_>) -> Result<(), Error> {
+    serde_json::to_writer(text, entry)
+}
+
+/// Reads an entry of a log.
+///
+/// # Errors
+/// If the text has another form.
+pub(crate) fn read_entry(text: &[u8]) -> Result<EntryBody, Error> {
+    serde_json::from_slice::<StoredEntry<'_>>(text).map(EntryBody::from)
 }
 
 /// The subject of an event, from the columns beside its body.

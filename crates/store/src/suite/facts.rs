@@ -191,6 +191,7 @@ pub(super) fn what_is_collected_reads_back(place: &mut dyn Place) {
     assert_eq!(world.slots[&waiting].collected.as_ref().map(|collected| collected.tallies.len()), Some(4));
     assert_eq!(store.reader().slot(&gone).unwrap().as_ref(), world.slots.get(&gone));
     // Pending slots have collected facts, and neither run nor have ended.
+    let lease = lead(&mut *store);
     let later = slot_at("a", 2);
     world.plan(&later);
     world.plan(&slot_at("a", 3));

@@ -82,6 +82,7 @@ fn refused(outcome: Result<(), StoreError>, lease: Lease) {
         Err(StoreError::Deposed { held, current }) => {
             assert!(held == lease.epoch && current != held)
         }
+        Err(StoreError::LeaseLost { held }) => assert_eq!(held, lease.epoch),
         other => panic!("a stale lease was answered with {other:?}"),
     }
 }

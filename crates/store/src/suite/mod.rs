@@ -5,8 +5,12 @@
 
 mod backlog;
 mod facts;
+mod faults;
 mod lead;
+mod log;
+mod measure;
 mod pages;
+mod proxy;
 mod random;
 mod ranges;
 mod rows;
@@ -17,6 +21,10 @@ mod world;
 
 use crate::Journal;
 
+pub use faults::log_faults;
+pub use log::{log_suite, log_survives_a_crash};
+pub use measure::measure_log;
+pub use proxy::{Break, Proxy};
 pub use random::{agree, history};
 
 /// The place of the data of one store.
@@ -32,6 +40,21 @@ type Case = (&'static str, fn(&mut dyn Place));
 /// # Panics
 /// Where the store breaks the contract.
 pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
+    run(SHARED, fresh);
+    suite_of_nodes(fresh);
+}
+
+/// The promises of stores that share one medium: a lease by the clock of all, and turns that others see at once.
+const SHARED: &[Case] = &[
+    ("a lease that ran out is taken", lead::a_lease_that_ran_out_is_taken),
+    ("turns of others are heard of", turns::turns_of_others_are_heard_of),
+];
+
+/// The contract for stores with a state of their own that follows a log.
+///
+/// # Panics
+/// Where the store breaks the contract.
+pub fn suite_of_nodes(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
     let cases: &[Case] = &[
         ("an empty store answers", rows::an_empty_store_answers),
         ("every row reads back", rows::every_row_reads_back),
@@ -42,7 +65,6 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("runs are recalled in order", rows::runs_are_recalled_in_order),
         ("one leads at a time", lead::one_leads_at_a_time),
         ("a crash makes room", lead::a_crash_makes_room),
-        ("a lease that ran out is taken", lead::a_lease_that_ran_out_is_taken),
         ("a stale lease writes nothing", lead::a_stale_lease_writes_nothing),
         ("slots are paged", pages::slots_are_paged),
         ("many slots of one time are in order", pages::many_slots_of_one_time_are_in_order),
@@ -70,10 +92,13 @@ pub fn suite(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a turn says what it deletes", turns::a_turn_says_what_it_deletes),
         ("a refusal leaves no turn", turns::a_refusal_leaves_no_turn),
         ("turns go on under the next leader", turns::turns_go_on_under_the_next_leader),
-        ("turns of others are heard of", turns::turns_of_others_are_heard_of),
         ("a frozen reader sees one turn", turns::a_frozen_reader_sees_one_turn),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];
+    run(cases, fresh);
+}
+
+fn run(cases: &[Case], fresh: &mut dyn FnMut() -> Box<dyn Place>) {
     for (name, case) in cases {
         println!("contract: {name}");
         case(&mut *fresh());

@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use kelos_executors::local::LogLines;
-use kelos_executors::run_ref;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream};
@@ -80,7 +79,7 @@ impl LinesFollower {
         while !self.over {
             // In this order: output from before the end is in the files by the time the end is read.
             let is_over = self.is_over().await;
-            match self.app.node().launcher().read_lines(&run_ref(&self.source), self.offset, SHOWN).await {
+            match self.app.node().output(&self.source).await.lines(self.offset, SHOWN).await {
                 Ok(read) => {
                     if let Some(rows) = self.rows(&read) {
                         let event = Event::default().event("lines").id(self.offset.to_string());

@@ -5,7 +5,7 @@ mod live;
 mod mistake;
 
 use kelos_executors::local::{LocalError, LogLine, LogLines, Stream};
-use kelos_executors::run_ref;
+use kelos_executors::workers::OutputReader;
 use kelos_front::App;
 use kelos_model::time::format_full;
 use kelos_model::{Run, RunId};
@@ -91,16 +91,16 @@ impl Output {
     }
 
     async fn fill(&mut self, app: &App) -> Result<(), LocalError> {
-        let (launcher, of) = (app.node().launcher(), run_ref(&self.source));
-        let end = launcher.log_len(&of).await?;
+        let output = app.node().output(&self.source).await;
+        let end = output.length().await?;
         if self.wanted == From::Error {
-            self.first_error = first_error(app, &self.source).await?;
+            self.first_error = first_error(&output).await?;
         }
         let read = match (self.wanted, self.first_error) {
-            (From::Offset(offset), _) => launcher.read_lines(&of, offset, SHOWN).await?,
-            (From::Before(offset), _) => before(app, &self.source, offset).await?,
-            (From::Error, Some(at)) => around(app, &self.source, at).await?,
-            (From::End | From::Error, _) => launcher.last_lines(&of, MOST_LINES, SHOWN).await?,
+            (From::Offset(offset), _) => output.lines(offset, SHOWN).await?,
+            (From::Before(offset), _) => before(&output, offset).await?,
+            (From::Error, Some(at)) => around(&output, at).await?,
+            (From::End | From::Error, _) => output.last_lines(MOST_LINES, SHOWN).await?,
         };
         let mut read = if self.is_over { read.of_ended_run() } else { read };
         if let Some(beyond) = read.lines.get(MOST_LINES) {
@@ -110,7 +110,7 @@ impl Output {
         // An unfinished line is the end, too.
         self.is_end = read.next_offset >= end || read.lines.last().is_some_and(|last| last.offset == read.next_offset);
         if let Some(before) = read.lines.first().and_then(|first| first.offset.checked_sub(1)) {
-            self.is_behind_gap = launcher.read_log(&of, before, 1).await?.offset > before;
+            self.is_behind_gap = output.piece(before, 1).await?.offset > before;
         }
         // Of another part it is not known whether it is the first one.
         if read.lines.first().is_some_and(|first| first.offset == 0) {
@@ -200,17 +200,17 @@ impl Output {
 
 /// The last lines of a run's output as text; none if it can't be read.
 pub async fn last_lines(app: &App, run: &RunId, most: usize) -> Vec<String> {
-    let read = app.node().launcher().last_lines(&run_ref(run), most, SHOWN).await.unwrap_or_default();
+    let read = app.node().output(run).await.last_lines(most, SHOWN).await.unwrap_or_default();
     read.lines.iter().map(|line| ansi::plain(&line.bytes)).collect()
 }
 
 /// The lines before the one that begins at an offset.
-async fn before(app: &App, run: &RunId, at: u64) -> Result<LogLines, LocalError> {
+async fn before(output: &OutputReader, at: u64) -> Result<LogLines, LocalError> {
     let start = at.saturating_sub(SHOWN as u64);
     // From one byte before, so that a line which begins there is seen to begin.
     let from = start.saturating_sub(1);
     let length = usize::try_from(at - from).unwrap_or(SHOWN);
-    let mut read = app.node().launcher().read_lines(&run_ref(run), from, length.max(1)).await?;
+    let mut read = output.lines(from, length.max(1)).await?;
     if start > 0 && read.dropped == 0 && read.lines.len() > 1 {
         read.lines.remove(0);
     }
@@ -220,27 +220,25 @@ async fn before(app: &App, run: &RunId, at: u64) -> Result<LogLines, LocalError>
 }
 
 /// The lines around the one that begins at an offset.
-async fn around(app: &App, run: &RunId, at: u64) -> Result<LogLines, LocalError> {
-    let (launcher, of) = (app.node().launcher(), run_ref(run));
+async fn around(output: &OutputReader, at: u64) -> Result<LogLines, LocalError> {
     let from = at.saturating_sub(BEFORE_ERROR);
-    let mut read = launcher.read_lines(&of, from, SHOWN).await?;
+    let mut read = output.lines(from, SHOWN).await?;
     // The first line begins somewhere before.
     if from > 0 && read.dropped == 0 && read.lines.first().is_some_and(|first| first.offset < at) {
         read.lines.remove(0);
     }
     // It may lie behind a gap, or a line that is longer than what is shown.
     if !read.lines.iter().any(|line| line.offset == at) {
-        read = launcher.read_lines(&of, at, SHOWN).await?;
+        read = output.lines(at, SHOWN).await?;
     }
     Ok(read)
 }
 
 /// The offset of the first line of a run's output that looks like an error.
-async fn first_error(app: &App, run: &RunId) -> Result<Option<u64>, LocalError> {
-    let (launcher, of) = (app.node().launcher(), run_ref(run));
+async fn first_error(output: &OutputReader) -> Result<Option<u64>, LocalError> {
     let (mut offset, mut searched) = (0, 0);
     while searched < SEARCHED {
-        let read = launcher.read_lines(&of, offset, PIECE).await?;
+        let read = output.lines(offset, PIECE).await?;
         if let Some(found) = mistake::first(&read.lines) {
             return Ok(Some(found));
         }

@@ -56,10 +56,12 @@ fn merged(sources: &[(&str, &Map<String, Value>)]) -> Map<String, Value> {
     givers.into_iter().map(|(name, all)| (name.clone(), value(all))).collect()
 }
 
-/// The same with plain names, also in objects within, but not in lists.
+/// The same with plain names, also in objects within, but not in lists. A name that is plain itself comes last, so that it counts.
 pub(super) fn plain(values: &Map<String, Value>) -> Map<String, Value> {
     let inner = |value: &Value| value.as_object().map_or_else(|| value.clone(), |inner| Value::Object(plain(inner)));
-    values.iter().map(|(name, value)| (plain_name(name), inner(value))).collect()
+    let mut values: Vec<(&String, &Value)> = values.iter().collect();
+    values.sort_by_key(|(name, _)| (plain_name(name) == **name, *name));
+    values.into_iter().map(|(name, value)| (plain_name(name), inner(value))).collect()
 }
 
 /// The name with an underscore in the place of each run of letters that a name can't have.

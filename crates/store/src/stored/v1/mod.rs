@@ -5,6 +5,7 @@
 //! that was reshaped gets a form written by hand, such as [`names::StoredActor`].
 
 mod deletions;
+mod entry;
 mod event;
 mod facts;
 mod flow;
@@ -18,6 +19,7 @@ mod trigger;
 mod workflow;
 
 pub(crate) use deletions::StoredDeletions;
+pub(crate) use entry::{StoredEntry, StoredTurn};
 pub(crate) use event::{StoredEvent, StoredSlotEvent, StoredWorkflowEvent};
 pub(crate) use facts::StoredCollection;
 pub(crate) use flow::StoredPartInFlow;

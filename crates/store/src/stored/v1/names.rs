@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::ranges::Range;
+use kelos_model::workers::Label;
 use kelos_model::workflow::{ProjectVersion, VersionChoice};
 use kelos_model::{Actor, ActorKind, BackfillId, PoolId, RunId, SlotKey, SlotRef, SlotState, StepName, WorkflowId};
 use serde::de::Error as _;
@@ -31,7 +32,7 @@ macro_rules! names {
     };
 }
 
-names! { WorkflowId BackfillId PoolId ProjectVersion StepName }
+names! { WorkflowId BackfillId PoolId ProjectVersion StepName Label }
 
 /// A choice of a version, as its text.
 pub(super) struct StoredVersionChoice;

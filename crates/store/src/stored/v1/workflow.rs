@@ -1,6 +1,6 @@
 //! Definitions of workflows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,6 +9,7 @@ use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
 use kelos_model::time::Window;
 use kelos_model::time::schedule::Schedule;
+use kelos_model::workers::{Label, LossPolicy};
 use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, ProjectVersion, Properties, Provenance, Source, WaitStart,
 };
@@ -206,6 +207,18 @@ pub(super) struct StoredJob {
     settings: Map<String, Value>,
     #[serde(default, with = "As::<StoredProperties>")]
     properties: Properties,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty", with = "As::<BTreeSet<StoredName>>")]
+    runs_on: BTreeSet<Label>,
+    #[serde(default, skip_serializing_if = "LossPolicy::is_default", with = "As::<StoredLossPolicy>")]
+    on_lost: LossPolicy,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LossPolicy", rename_all = "kebab-case")]
+enum StoredLossPolicy {
+    Retry,
+    End,
+    Wait(u64),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -399,5 +412,6 @@ forms! {
     StoredOtherwise of Otherwise,
     StoredRetryPolicy of RetryPolicy,
     StoredGrowth of Growth,
+    StoredLossPolicy of LossPolicy,
     StoredOnUnknown of OnUnknown,
 }

@@ -1,0 +1,60 @@
+//! The bytes of entries.
+
+use super::{LogEntry, LogError};
+use crate::contract::Commit;
+pub use crate::entry::{EntryBody, Reign};
+use crate::record::TurnRecord;
+use crate::stored::{self, StoredEntry, StoredTurn};
+
+/// The first byte of each entry. The second one is its form, as a digit.
+const MARK: u8 = b'K';
+
+/// The bytes of an entry in a form.
+///
+/// # Errors
+/// In words, when a value has no stored form.
+pub fn entry_bytes(form: u32, body: &EntryBody) -> Result<Vec<u8>, String> {
+    match body {
+        EntryBody::Plug(reign) => bytes_of(form, &StoredEntry::Plug(reign.clone())),
+        EntryBody::Turn { record, commit } => turn_bytes(form, *record, commit),
+    }
+}
+
+/// The bytes of the entry of a turn.
+pub(super) fn turn_bytes(form: u32, record: TurnRecord, commit: &Commit) -> Result<Vec<u8>, String> {
+    bytes_of(form, &StoredEntry::Turn(StoredTurn::of(record, commit)))
+}
+
+/// There is one form so far. A program that only pretends to know another writes the same under its number.
+fn bytes_of(form: u32, entry: &StoredEntry<'_>) -> Result<Vec<u8>, String> {
+    let digit = char::from_digit(form, 10).ok_or_else(|| format!("form {form} has more than one digit"))?;
+    let mut bytes = vec![MARK];
+    bytes.extend(digit.to_string().bytes());
+    stored::write_entry(&mut bytes, entry).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// The form of an entry; none if it is no entry of ours.
+#[must_use]
+pub fn form_of(entry: &LogEntry) -> Option<u32> {
+    match entry.body[..] {
+        [MARK, digit, ..] => char::from(digit).to_digit(10),
+        _ => None,
+    }
+}
+
+/// Reads the content of an entry, as a program does that reads all forms up to one.
+///
+/// # Errors
+/// When it was written by a newer program, or makes no sense.
+pub fn read_entry(entry: &LogEntry, reads: u32) -> Result<EntryBody, LogError> {
+    let corrupt = |what: String| LogError::Corrupt { place: format!("entry {} of the log", entry.position), what };
+    match form_of(entry) {
+        None | Some(0) => Err(corrupt("it is no entry of ours".to_owned())),
+        Some(form) if form > reads => Err(LogError::NewerForm { position: entry.position, form, reads }),
+        Some(_) => {
+            let json = entry.body.get(2..).unwrap_or_default();
+            stored::read_entry(json).map_err(|error| corrupt(error.to_string()))
+        }
+    }
+}

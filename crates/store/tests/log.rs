@@ -1,0 +1,383 @@
+//! The log in memory keeps the contract of logs.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kelos_store::log::{
+    EntryBody, FORM, Holder, Inbox, LeaseRecord, LeaseTiming, Log, LogEnds, LogEntry, LogError, LogJournal, LogParts,
+    LogState, LogStore, MemoryLog, MemoryLogStore, RaiseError, SnapshotPolicy, entry_bytes, form_of, read_entry,
+};
+use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
+use kelos_store::{Journal, Lease, MemoryCopies, MemoryDisk, MemoryStore, StoreError, StoredState, TurnRecord};
+
+#[test]
+fn memory_keeps_the_contract_of_logs() {
+    log_suite(&mut || Box::new(MemoryLogStore::new()));
+}
+
+/// Nodes over one log, each with a memory of its own; a clock that each look at the lease moves.
+struct Nodes {
+    log: MemoryLogStore,
+    copies: MemoryCopies,
+    clock: Arc<AtomicU64>,
+}
+
+impl Place for Nodes {
+    fn open(&mut self) -> Box<dyn Journal> {
+        let clock = self.clock.clone();
+        let parts = LogParts {
+            store: Arc::new(self.log.clone()),
+            state: MemoryStore::on(&MemoryDisk::with_copies(&self.copies)),
+            folder: std::env::temp_dir(),
+            holder: Holder { node: "contract".to_owned(), ..Holder::default() },
+            form: FORM,
+            timing: LeaseTiming::DEFAULT,
+            monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            nonce: Box::new(|| 4),
+        };
+        Box::new(LogJournal::inline(parts).unwrap().0)
+    }
+}
+
+#[test]
+fn a_journal_over_a_log_keeps_the_contract_of_stores() {
+    suite_of_nodes(&mut || {
+        Box::new(Nodes { log: MemoryLogStore::new(), copies: MemoryCopies::default(), clock: Arc::default() })
+    });
+}
+
+/// Whatever is written to a log is read from it unchanged: else nodes had different pasts.
+#[test]
+fn entries_are_read_as_they_were_written() {
+    for seed in 0..20 {
+        for commit in history(seed, 30) {
+            let record = TurnRecord::of_commit(None, 0, 3, &commit);
+            let body = entry_bytes(FORM, &EntryBody::Turn { record, commit: Box::new(commit.clone()) }).unwrap();
+            let read = read_entry(&LogEntry { position: 1, epoch: 3, body }, FORM).unwrap();
+            let EntryBody::Turn { record: again, commit: back } = read else { panic!("a turn") };
+            assert_eq!((again, format!("{back:?}")), (record, format!("{commit:?}")));
+        }
+    }
+}
+
+#[test]
+fn an_entry_of_a_newer_program_is_told_from_nonsense() {
+    let told =
+        |body: &[u8]| read_entry(&LogEntry { position: 9, epoch: 1, body: body.to_vec() }, 1).unwrap_err().to_string();
+    assert_eq!(
+        told(b"K2{}"),
+        "follow the log: its entry 9 is of form 2, and this program reads up to form 1; use the program of the leader"
+    );
+    assert_eq!(told(b"hello"), "read entry 9 of the log: it is no entry of ours");
+    assert!(told(b"K1{\"turn\":{}}").contains("missing field `record`"));
+}
+
+/// A log whose answers to renewals take a second of the clock, and which shows readers nothing, where that is wanted.
+#[derive(Clone, Default)]
+struct SlowLogStore {
+    log: MemoryLogStore,
+    clock: Arc<AtomicU64>,
+    renews_slowly: Arc<AtomicBool>,
+    shows_nothing: Arc<AtomicBool>,
+    /// Whether the lease is being taken, and whether the answer is held back.
+    is_taken: Arc<AtomicBool>,
+    takes_slowly: Arc<AtomicBool>,
+    loses_answers: Arc<AtomicBool>,
+}
+
+struct SlowLog(SlowLogStore, MemoryLog);
+
+impl LogStore for SlowLogStore {
+    fn name(&self) -> String {
+        "slow".to_owned()
+    }
+
+    fn open(&self) -> Result<Box<dyn Log>, LogError> {
+        Ok(Box::new(SlowLog(self.clone(), self.log.connect())))
+    }
+
+    /// Users have no transactions of their own here.
+    fn inbox(&self) -> Result<Option<Box<dyn Inbox>>, LogError> {
+        Ok(None)
+    }
+}
+
+impl Log for SlowLog {
+    fn lease(&mut self) -> Result<LeaseRecord, LogError> {
+        self.1.lease()
+    }
+
+    fn take(&mut self, seen: &LeaseRecord, nonce: u64, holder: &Holder) -> Result<Option<LeaseRecord>, LogError> {
+        let answer = self.1.take(seen, nonce, holder);
+        self.0.is_taken.store(true, Ordering::Release);
+        while self.0.takes_slowly.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        answer
+    }
+
+    fn renew(&mut self, held: &LeaseRecord) -> Result<Option<LeaseRecord>, LogError> {
+        let answer = self.1.renew(held);
+        if self.0.loses_answers.load(Ordering::Relaxed) {
+            return Err(lost("renew the lease"));
+        }
+        if self.0.renews_slowly.load(Ordering::Relaxed) {
+            self.0.clock.fetch_add(2500, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    fn release(&mut self, held: &LeaseRecord) -> Result<(), LogError> {
+        self.1.release(held)
+    }
+
+    fn append(&mut self, epoch: u64, position: u64, body: &[u8]) -> Result<(), LogError> {
+        self.1.append(epoch, position, body)?;
+        if self.0.loses_answers.load(Ordering::Relaxed) { Err(lost("append an entry")) } else { Ok(()) }
+    }
+
+    fn read(&mut self, after: u64, limit: usize) -> Result<Vec<LogEntry>, LogError> {
+        if self.0.shows_nothing.load(Ordering::Relaxed) { Ok(Vec::new()) } else { self.1.read(after, limit) }
+    }
+
+    fn ends(&mut self) -> Result<LogEnds, LogError> {
+        self.1.ends()
+    }
+
+    fn wait(&mut self, after: u64, patience: Duration) -> Result<(), LogError> {
+        self.1.wait(after, patience)
+    }
+
+    fn put_snapshot(&mut self, position: u64, source: &mut dyn Read) -> Result<(), LogError> {
+        self.1.put_snapshot(position, source)
+    }
+
+    fn snapshot(&mut self) -> Result<Option<u64>, LogError> {
+        self.1.snapshot()
+    }
+
+    fn read_snapshot(&mut self, position: u64, target: &mut dyn Write) -> Result<(), LogError> {
+        self.1.read_snapshot(position, target)
+    }
+
+    fn trim(&mut self, before: u64) -> Result<(), LogError> {
+        self.1.trim(before)
+    }
+}
+
+fn lost(doing: &str) -> LogError {
+    LogError::Unknown { doing: doing.to_owned(), cause: "the answer was lost".to_owned() }
+}
+
+impl SlowLogStore {
+    fn node(&self, name: &str, disk: &MemoryDisk) -> Result<LogJournal<MemoryStore>, StoreError> {
+        Ok(self.node_of_form(name, disk, FORM)?.0)
+    }
+
+    /// A node whose program knows entries up to a form.
+    fn node_of_form(
+        &self,
+        name: &str,
+        disk: &MemoryDisk,
+        form: u32,
+    ) -> Result<(LogJournal<MemoryStore>, LogState), StoreError> {
+        LogJournal::inline(LogParts { form, ..self.parts(name, disk) })
+    }
+
+    fn parts(&self, name: &str, disk: &MemoryDisk) -> LogParts<MemoryStore> {
+        let clock = self.clock.clone();
+        LogParts {
+            store: Arc::new(self.clone()),
+            state: MemoryStore::on(disk),
+            folder: std::env::temp_dir(),
+            holder: Holder { node: name.to_owned(), ..Holder::default() },
+            form: FORM,
+            timing: LeaseTiming::DEFAULT,
+            monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            nonce: Box::new(|| 4),
+        }
+    }
+}
+
+fn ask(journal: &mut LogJournal<MemoryStore>) -> Result<Option<Lease>, StoreError> {
+    journal.lease("", Timestamp::UNIX_EPOCH, 60_000)
+}
+
+/// Writes so many turns, and returns the lease.
+fn write(journal: &mut LogJournal<MemoryStore>, count: usize) -> Lease {
+    let lease = ask(journal).unwrap().unwrap();
+    let turns = history(6, 3 * count).into_iter().filter(|turn| !turn.is_empty());
+    turns.take(count).for_each(|turn| journal.commit(lease, &turn).unwrap());
+    lease
+}
+
+#[test]
+fn a_renewal_that_took_too_long_is_no_right_to_lead() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    let mut leader = store.node("leader", &disk).unwrap();
+    let lease = write(&mut leader, 1);
+    store.clock.fetch_add(600, Ordering::Relaxed);
+    store.renews_slowly.store(true, Ordering::Relaxed);
+    assert_eq!(ask(&mut leader).unwrap(), None, "another node may have taken it meanwhile");
+    store.renews_slowly.store(false, Ordering::Relaxed);
+    assert_eq!(ask(&mut leader).unwrap(), Some(lease), "no other has, and it is renewed");
+}
+
+/// A node that ends just after a change of leader, before it knows that it leads, would else keep the others waiting for the end of its lease.
+#[test]
+fn a_lease_that_is_taken_while_the_node_ends_is_given_back() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    store.takes_slowly.store(true, Ordering::Release);
+    let (mut node, _) = LogJournal::start(store.parts("node", &disk), SnapshotPolicy::DEFAULT).unwrap();
+    assert_eq!(ask(&mut node).unwrap(), None, "it is being taken");
+    while !store.is_taken.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    assert!(!store.open().unwrap().lease().unwrap().is_free);
+    let ends = std::thread::spawn(move || drop(node));
+    std::thread::yield_now();
+    store.takes_slowly.store(false, Ordering::Release);
+    ends.join().unwrap();
+    assert!(store.open().unwrap().lease().unwrap().is_free);
+}
+
+#[test]
+fn a_reader_that_is_behind_takes_nothing_for_lost() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    write(&mut store.node("leader", &disk).unwrap(), 3);
+    let mut again = store.node("leader", &disk).unwrap();
+    store.shows_nothing.store(true, Ordering::Relaxed);
+    let refused = ask(&mut again).unwrap_err().to_string();
+    assert_eq!(refused, "read entry 4 of the log: the store has it, and does not show it yet");
+    store.shows_nothing.store(false, Ordering::Relaxed);
+    assert!(ask(&mut again).unwrap().is_some());
+}
+
+#[test]
+fn a_node_ahead_of_the_log_lets_others_lead() {
+    let (store, ahead, behind) = (SlowLogStore::default(), MemoryDisk::new(), MemoryDisk::new());
+    write(&mut store.node("ahead", &ahead).unwrap(), 4);
+    store.log.lose_after(3);
+    let mut ahead = store.node("ahead", &ahead).unwrap();
+    let is_ahead = |journal: &mut LogJournal<MemoryStore>| matches!(ask(journal), Err(StoreError::Ahead { .. }));
+    assert!(is_ahead(&mut ahead));
+    let mut other = store.node("other", &behind).unwrap();
+    let lease = ask(&mut other).unwrap().expect("the lease was given back");
+    store.clock.fetch_add(60_000, Ordering::Relaxed);
+    assert!(is_ahead(&mut ahead), "and it does not ask for it");
+    assert_eq!(ask(&mut other).unwrap(), Some(lease));
+}
+
+#[test]
+fn a_plug_is_not_followed_from_another_past() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    write(&mut store.node("ahead", &disk).unwrap(), 3);
+    store.log.lose_after(3);
+    // The first plug has the place of the lost entry, the second one follows on it.
+    let other = MemoryDisk::new();
+    write(&mut store.node("other", &other).unwrap(), 0);
+    write(&mut store.node("other", &other).unwrap(), 0);
+    let refused = store.node("ahead", &disk).map(drop);
+    assert!(matches!(refused, Err(StoreError::Ahead { local: 4, log: 5 })), "{refused:?}");
+}
+
+/// The forms of all entries of a log.
+fn forms(store: &SlowLogStore) -> Vec<Option<u32>> {
+    store.log.connect().read(0, 100).unwrap().iter().map(form_of).collect()
+}
+
+#[test]
+fn the_form_of_a_log_stays_until_somebody_raises_it() {
+    let (store, [old, new]) = (SlowLogStore::default(), [MemoryDisk::new(), MemoryDisk::new()]);
+    let (mut first, shown_by_old) = store.node_of_form("old", &old, 1).unwrap();
+    let mut turns = history(6, 30).into_iter().filter(|turn| !turn.is_empty());
+    let mut write = |journal: &mut LogJournal<MemoryStore>| {
+        let lease = ask(journal).unwrap().unwrap();
+        journal.commit(lease, &turns.next().unwrap()).unwrap();
+        lease
+    };
+    let lease = write(&mut first);
+    first.release(lease).unwrap();
+    // A newer program leads, and writes what the old one reads.
+    let (mut second, shown) = store.node_of_form("new", &new, 2).unwrap();
+    assert_eq!(shown.raise(2), Err(RaiseError::Standby));
+    let lease = write(&mut second);
+    assert_eq!(forms(&store), [Some(1); 4], "a plug and a turn of each");
+    let refused = shown.ask_to_raise(3).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "raise the form of entries to 3: it is written in form 1, and this program writes up to form 2"
+    );
+    assert!(shown.ask_to_raise(1).is_err());
+    assert_eq!(ask(&mut first).unwrap(), None);
+
+    shown.ask_to_raise(2).unwrap();
+    let raised = ask(&mut second).unwrap().expect("it takes over from itself");
+    assert!(raised.epoch > lease.epoch, "{raised:?} after {lease:?}");
+    assert!(!second.holds(lease), "what was decided before is restored");
+    assert_eq!(write(&mut second), raised);
+    assert_eq!(forms(&store)[4..], [Some(2), Some(2)]);
+    let lease = shown.status().lease;
+    assert_eq!((lease.writes(), lease.least()), (2, 2));
+    assert_eq!(shown.reigns(1).unwrap()[0].reason, "the form of entries was raised from 1 to 2");
+
+    // The old one stops in front of the first entry that it can't read, and goes on answering.
+    let newer =
+        "follow the log: its entry 5 is of form 2, and this program reads up to form 1; use the program of the leader";
+    assert_eq!(ask(&mut first).unwrap_err().to_string(), newer);
+    assert_eq!(shown_by_old.status().followed, 4);
+    assert!(first.reader().last_seq().unwrap() > 0);
+    // It never leads, however long nobody does.
+    second.release(raised).unwrap();
+    for _ in 0..4 {
+        store.clock.fetch_add(60_000, Ordering::Relaxed);
+        assert!(matches!(ask(&mut first), Err(StoreError::NewerForm { entry: 5, form: 2, reads: 1 })));
+    }
+    assert_eq!(shown_by_old.status().lease.holder.node, "new");
+    drop(first);
+    let (mut upgraded, shown) = store.node_of_form("old", &old, 2).unwrap();
+    assert_eq!(shown.status().followed, 6);
+    let lease = write(&mut upgraded);
+    assert_eq!(shown.status().lease.writes(), 2, "and the form stays with the next leader: {lease:?}");
+}
+
+/// A new log is written in the newest form of the program that begins it.
+#[test]
+fn a_new_log_begins_with_the_form_of_its_first_leader() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    write(&mut store.node_of_form("new", &disk, 2).unwrap().0, 1);
+    assert_eq!(forms(&store), [Some(2), Some(2)]);
+}
+
+#[test]
+fn a_leader_whose_answers_are_lost_takes_over_from_itself_at_once() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    let mut leader = store.node("leader", &disk).unwrap();
+    let lease = write(&mut leader, 1);
+    // The store renews the lease and appends the turn, and the answers to both are lost.
+    store.loses_answers.store(true, Ordering::Relaxed);
+    store.clock.fetch_add(600, Ordering::Relaxed);
+    assert_eq!(ask(&mut leader).unwrap(), Some(lease), "it is trusted for a while yet");
+    let turn = history(6, 9).into_iter().filter(|turn| !turn.is_empty()).nth(1).unwrap();
+    assert!(leader.commit(lease, &turn).is_err());
+    store.loses_answers.store(false, Ordering::Relaxed);
+    let _ = ask(&mut leader);
+    let again = ask(&mut leader).unwrap().expect("no time passed, and nobody else can hold it");
+    assert!(again.epoch > lease.epoch);
+    let log = store.log.connect().ends().unwrap();
+    assert_eq!(log.last, 4, "the plug of the second time follows on the turn");
+}
+
+#[test]
+fn a_log_that_does_not_show_its_end_is_asked_again_later() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    let lease = write(&mut store.node("before", &MemoryDisk::new()).unwrap(), 1);
+    let mut next = store.node("next", &disk).unwrap();
+    store.log.connect().append(lease.epoch, 3, &[]).unwrap();
+    store.shows_nothing.store(true, Ordering::Relaxed);
+    store.clock.fetch_add(60_000, Ordering::Relaxed);
+    assert!(ask(&mut next).is_err(), "and it does not ask for ever");
+}
