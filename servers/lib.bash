@@ -12,7 +12,12 @@ port() {
     local file=$state/port.$1 port
     while [ ! -s "$file" ]; do
         port=$((20000 + RANDOM % 10000))
-        answers "$port" || grep -qsx "$port" "$KELOS_SERVERS_DIR"/*/port.* || echo "$port" > "$file"
+        answers "$port" || grep -qsx "$port" "$KELOS_SERVERS_DIR"/*/port.* || {
+            # The server and whoever waits for it may both be first: one of them makes the file, and both read it.
+            echo "$port" > "$file.$BASHPID"
+            ln "$file.$BASHPID" "$file" 2> /dev/null || true
+            rm -f "$file.$BASHPID"
+        }
     done
     cat "$file"
 }

@@ -76,6 +76,12 @@ fn report(first: u64, ran: u64, figures: &Figures, failures: &[String], began: I
         figures.recoveries,
         figures.compared,
     );
+    if figures.reigns > 0 {
+        println!(
+            "nodes led {} times over logs of {} entries, stored {} snapshots, and were to raise the form of entries {} times",
+            figures.reigns, figures.entries, figures.snapshots, figures.raised,
+        );
+    }
     if failures.is_empty() {
         println!("all held");
         return ExitCode::SUCCESS;
