@@ -1,8 +1,8 @@
 //! The access to a server, from its options, its settings and the files beside its database.
 
-use std::fs::OpenOptions;
+use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -94,34 +94,39 @@ pub(crate) fn owner(state: &Path) -> Option<Arc<str>> {
     Some(std::fs::read_to_string(state.join(OWNER)).ok()?.trim().into())
 }
 
-/// The content of a file that only its owner may read, which is made at the first time.
+/// The content of a file that only its owner may read, which is made at the first time. Of several processes that make it at once,
+/// one succeeds, and the others find what it made: the file has its name only when it is whole.
 fn kept(state: &Path, name: &str, make: impl FnOnce() -> Result<String, String>) -> Result<String, Failure> {
     let file = state.join(name);
     let fail = |error: &dyn std::fmt::Display| Failure::bad(format!("keep a secret in {}: {error}", file.display()));
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file) {
-        Ok(mut new) => {
-            let made = make().map_err(|error| fail(&error))?;
-            new.write_all(made.as_bytes()).and_then(|()| new.sync_all()).map_err(|error| fail(&error))?;
-            Ok(made)
+    if !file.try_exists().map_err(|error| fail(&error))? {
+        let made = make().map_err(|error| fail(&error))?;
+        match put(state, &file, &made) {
+            Ok(()) => return Ok(made),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(fail(&error)),
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let meta = std::fs::metadata(&file).map_err(|error| fail(&error))?;
-            if meta.mode() & 0o077 != 0 {
-                let why = format!("its permissions are {:o}, so that others may read it", meta.mode() & 0o777);
-                return Err(
-                    fail(&why).hint(format!("chmod 600 {}, or remove it, so that another is made", file.display()))
-                );
-            }
-            std::fs::read_to_string(&file).map_err(|error| fail(&error))
-        }
-        Err(error) => Err(fail(&error)),
     }
+    let meta = std::fs::metadata(&file).map_err(|error| fail(&error))?;
+    if meta.mode() & 0o077 != 0 {
+        let why = format!("its permissions are {:o}, so that others may read it", meta.mode() & 0o777);
+        return Err(fail(&why).hint(format!("chmod 600 {}, or remove it, so that another is made", file.display())));
+    }
+    std::fs::read_to_string(&file).map_err(|error| fail(&error))
+}
+
+/// Makes a file with a content, readable for its owner alone; fails if there is one.
+fn put(folder: &Path, file: &Path, content: &str) -> std::io::Result<()> {
+    let mut beside =
+        tempfile::Builder::new().prefix(".secret").permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
+    beside.write_all(content.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist_noclobber(file)?;
+    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -135,5 +140,17 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("permissions");
         let told = format!("{:?}", made().expect_err("a refusal"));
         assert!(told.contains("others may read it"), "{told}");
+    }
+
+    #[test]
+    fn all_who_make_a_secret_at_once_have_the_same() {
+        let state = tempfile::tempdir().expect("a folder");
+        let made = |n: usize| kept(state.path(), "a", || Ok(format!("the secret of {n}, to its end")));
+        let all: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16).map(|n| scope.spawn(move || made(n).expect("a secret"))).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(all.iter().all(|one| *one == all[0] && one.ends_with("to its end")), "{all:?}");
+        assert_eq!(std::fs::read_dir(state.path()).expect("a folder").count(), 1);
     }
 }
