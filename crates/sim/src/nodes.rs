@@ -144,7 +144,7 @@ fn accompany(place: &Site, handles: &[Arc<NodeHandle>], seed: u64) -> Result<(),
             return Ok(());
         }
         // A person has decided to accept the loss.
-        handles.iter().filter(|handle| handle.is_ahead()).for_each(|handle| handle.wipe());
+        handles.iter().filter(|handle| handle.is_or_gets_ahead()).for_each(|handle| handle.wipe());
     } else if place.plan.upgrades {
         raise_the_form(place, handles, seed);
     }
@@ -224,9 +224,7 @@ impl Site {
         common.epochs.retain(|position, _| *position <= kept);
         common.ledger.lose_after(kept);
         drop(common);
-        for handle in handles.iter().filter(|handle| handle.followed() > kept) {
-            handle.loses(handle.followed());
-        }
+        handles.iter().for_each(|handle| handle.loses_after(kept));
         Ok(())
     }
 }

@@ -26,8 +26,12 @@ pub(super) struct Body {
     pub(super) appends: bool,
     pub(super) shown: Option<LogState>,
     pub(super) followed: u64,
+    /// The last entry that it has read, which it may not have followed yet.
+    pub(super) read: u64,
     /// Its last entry, if the log has lost that.
     pub(super) ahead: Option<u64>,
+    /// Whether it had read entries, when the log lost them, that it had not followed: it will have them, unless it ends before.
+    pub(super) may_be_ahead: bool,
     /// Whether it has said so.
     pub(super) said_ahead: bool,
     /// Whether it loses its disk at its end.
@@ -136,14 +140,28 @@ impl NodeHandle {
         body.shown.as_ref().map_or(body.followed, |shown| shown.status().followed)
     }
 
-    /// Notes that the log has lost what it had up to a position of its own.
-    pub(super) fn loses(&self, last: u64) {
-        self.body().ahead = Some(last);
+    /// Notes that the log has lost what comes after a position.
+    pub(super) fn loses_after(&self, kept: u64) {
+        let followed = self.followed();
+        let mut body = self.body();
+        body.ahead = (followed > kept).then_some(followed);
+        body.may_be_ahead = body.read > kept;
+    }
+
+    /// Notes that the log has lost entries that were on their way to it.
+    pub(super) fn may_be_ahead(&self) {
+        self.body().may_be_ahead = true;
     }
 
     /// Whether it has entries that the log has lost.
     pub(super) fn is_ahead(&self) -> bool {
         self.body().ahead.is_some()
+    }
+
+    /// The same, or it has read some that it was about to follow.
+    pub(super) fn is_or_gets_ahead(&self) -> bool {
+        let body = self.body();
+        body.ahead.is_some() || body.may_be_ahead
     }
 
     /// Whether it has such entries, and has followed others since without a word.
@@ -156,7 +174,7 @@ impl NodeHandle {
     /// Notes that entries up to a position have come.
     pub(super) fn has_read(&self, position: u64) {
         let mut body = self.body();
-        body.followed = body.followed.max(position);
+        body.read = body.read.max(position);
     }
 
     /// Has the node end at its next rest, and begin again with an empty disk.
@@ -191,7 +209,7 @@ impl NodeHandle {
     pub(super) fn bears(&self, error: &StoreError) {
         let is_expected = match error {
             StoreError::Medium { .. } | StoreError::Deposed { .. } | StoreError::LeaseLost { .. } => true,
-            StoreError::Ahead { .. } | StoreError::Corrupt { .. } if self.is_ahead() => {
+            StoreError::Ahead { .. } | StoreError::Corrupt { .. } if self.is_or_gets_ahead() => {
                 self.body().said_ahead = true;
                 true
             }

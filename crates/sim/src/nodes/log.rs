@@ -157,15 +157,12 @@ impl Log for FaultyLog {
             had_lost = place.common().lost_after.is_some();
             inner.read(after, limit)
         })?;
-        if let Some(last) = entries.last() {
-            self.node.has_read(last.position);
-        }
         let mut common = place.common();
         if let (false, Some(kept), Some(last)) = (had_lost, common.lost_after, entries.last())
             && last.position > kept
         {
             // The log lost them while they were on their way.
-            self.node.loses(last.position);
+            self.node.may_be_ahead();
         }
         for entry in &mut entries {
             if let Some(epoch) = common.epochs.get(&entry.position) {
@@ -175,6 +172,10 @@ impl Log for FaultyLog {
         if common.rng.below(1000) < common.per_mille {
             let shown = common.rng.below(entries.len() as u64 + 1);
             entries.truncate(usize::try_from(shown).unwrap_or(0));
+        }
+        drop(common);
+        if let Some(last) = entries.last() {
+            self.node.has_read(last.position);
         }
         Ok(entries)
     }

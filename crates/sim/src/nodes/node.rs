@@ -64,7 +64,9 @@ impl NodeLife {
             appends: false,
             shown: None,
             followed: 0,
+            read: 0,
             ahead: None,
+            may_be_ahead: false,
             said_ahead: false,
             is_to_be_wiped: false,
             offset: Duration::from_secs(10_000),
@@ -102,7 +104,8 @@ impl NodeLife {
             let mut body = handle.body();
             if body.is_to_be_wiped || crash.is_some_and(|crash| crash.loses_disk) {
                 self.disk = MemoryDisk::with_copies(&place.copies);
-                (body.ahead, body.said_ahead, body.followed, body.is_to_be_wiped) = (None, false, 0, false);
+                (body.ahead, body.may_be_ahead, body.said_ahead) = (None, false, false);
+                (body.followed, body.read, body.is_to_be_wiped) = (0, 0, false);
             }
         }
     }
@@ -199,7 +202,7 @@ impl NodeLife {
 
     /// Notes the state of the node in the ledger. That of one that is ahead of the log is its own.
     fn portray(&mut self, journal: &mut NodeJournal) -> Result<(), StoreError> {
-        if self.handle.is_ahead() {
+        if self.handle.is_or_gets_ahead() {
             return Ok(());
         }
         let position = journal.shown.status().followed;
