@@ -19,6 +19,7 @@ use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_server::{Limits, Transport, router};
 use kelos_storage::{Storage, StorageConfig};
+use kelos_telemetry::{Telemetry, TelemetryParts, TelemetrySettings};
 use kelos_tls::{ServerCertificate, Trust, TrustSettings};
 use kelos_trust::Rules;
 use tokio::runtime::Runtime;
@@ -172,6 +173,8 @@ pub(crate) struct Pages {
     limits: LimitSettings,
     /// The settings of metrics.
     metrics: MetricSettings,
+    /// The collectors of traces and lineage.
+    telemetry: TelemetrySettings,
     /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
     checkpoints: Option<Settings>,
     /// The secrets and users that projects may use; for the node, too.
@@ -212,8 +215,9 @@ impl Pages {
         let trust = Trust::new(trust).map_err(Failure::usage)?;
         let limits = LimitSettings::parse(&text).map_err(fail)?;
         let metrics = MetricSettings::parse(&text).map_err(fail)?;
+        let telemetry = TelemetrySettings::parse(&text).map_err(fail)?;
         let watches = Watch::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, checkpoints, allowed })
+        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, telemetry, checkpoints, allowed })
     }
 
     /// The secrets that projects may use.
@@ -293,6 +297,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
     config.checkpoints = pages.checkpoints.take().map(|settings| (settings, data.clone()));
     config.secrets = Secrets::new(std::mem::take(&mut pages.allowed));
+    config.traces = pages.telemetry.has_traces();
     config.reload_every = plan.reload_every;
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);
@@ -308,6 +313,9 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         NodeError::Store(error) => Failure::of_store(error),
         error => Failure::bad(error.to_string()),
     })?;
+    let settings = std::mem::take(&mut pages.telemetry);
+    let parts = TelemetryParts { settings, trust: &pages.trust, handle: node.handle().clone() };
+    node.add_problems(telemetry_problems(Telemetry::start(parts, runtime.handle())));
     // A node of several gets its definitions in no other way.
     let takes_deployments = plan.tunables.allow_deploy || node.log().is_some();
     let Plan { listener, reach, instance, own_worker, data: place, .. } = plan;
@@ -412,6 +420,18 @@ fn certificate_problems(certificate: ServerCertificate) -> ProblemSource {
         let file = certificate.file().display().to_string();
         let problem = certificate.problem(Timestamp::now());
         problem.into_iter().map(|message| Problem::error(&file, ProblemCode::BadCertificate, message)).collect()
+    })
+}
+
+/// The problems of collectors of traces and lineage.
+fn telemetry_problems(telemetry: Telemetry) -> ProblemSource {
+    Box::new(move || {
+        let legs = telemetry.legs().into_iter();
+        let problem = legs.filter_map(|leg| {
+            let message = format!("failed to {}; it is tried again, and nothing is lost", leg.problem?);
+            Some(Problem::error(leg.subject, ProblemCode::TelemetryFails, message))
+        });
+        problem.collect()
     })
 }
 

@@ -2,15 +2,14 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 
 use kelos_store::{Digest, PageRequest, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::Value;
+use support::webhook::webhook;
 use support::{Folder, Server, eventually};
 
 const WORKFLOWS: &str = r#"celos.defineWorkflow({
@@ -24,34 +23,6 @@ const WORKFLOWS: &str = r#"celos.defineWorkflow({
 "#;
 
 const DATABASE: &str = ".kelos/kelos.db";
-
-/// A server that receives posts and answers each of them with success.
-fn webhook() -> (String, Receiver<Value>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}/hook?token=secret", listener.local_addr().expect("an address"));
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = BufReader::new(stream.expect("a connection"));
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                if stream.read_line(&mut line).expect("a line") == 0 || line == "\r\n" {
-                    break;
-                }
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().expect("a length");
-                }
-            }
-            let mut body = vec![0; length];
-            stream.read_exact(&mut body).expect("a body");
-            let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
-            stream.get_mut().write_all(answer.as_bytes()).expect("an answer");
-            let _ = send.send(serde_json::from_slice(&body).expect("JSON"));
-        }
-    });
-    (address, receive)
-}
 
 /// A folder whose checkpoints go to `outside`, a folder of its own, each second.
 fn folder(to: &[&str]) -> Folder {
@@ -128,11 +99,11 @@ fn replace_history(database: &Path) -> u64 {
 
 #[test]
 fn checkpoints_go_outside_and_tell_a_log_from_another() {
-    let (hook, posted) = webhook();
-    let folder = folder(&[&hook]);
+    let (hook, posted) = webhook(|_| "204 No Content");
+    let folder = folder(&[&format!("{hook}?token=secret")]);
     let server = up(&folder);
     await_more(&folder, 2);
-    let posts: Vec<Value> = (0..2).map(|_| posted.recv().expect("a post")).collect();
+    let posts: Vec<Value> = (0..2).map(|_| posted.recv().expect("a post").body).collect();
     // Beside a server that goes on.
     assert_eq!(contradictions(&folder, 0), []);
     assert!(server.stop().success());

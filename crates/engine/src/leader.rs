@@ -20,6 +20,7 @@ use crate::executor::{Reports, RunInput, Start, WORKER};
 use crate::job;
 use crate::prober::Prober;
 use crate::timed::TimedJournal;
+use crate::trace::OwnTraces;
 use crate::turn::{BreachReport, Remedy, TurnError, Turns};
 
 /// The interval at which an engine in trouble retries its store.
@@ -51,6 +52,7 @@ pub(super) struct Leader {
     stepping: StepQueue,
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
+    traces: OwnTraces,
     /// The last trouble that was logged, and the time.
     said: Option<(String, Instant)>,
 }
@@ -188,6 +190,7 @@ impl Leader {
             stepping: StepQueue::default(),
             replies: BTreeMap::new(),
             next_token: 0,
+            traces: OwnTraces::default(),
             said: None,
         }
     }
@@ -508,6 +511,10 @@ impl Leader {
         let executor = self.parts.executors.get(name);
         // A script's function may take its time; everything else is filled in here.
         let calls_a_script = job::calls_a_script(&workflow);
+        let given = match self.parts.traces {
+            true => given.traced(self.traces.parent(&*self.parts.store.reader(), &run)),
+            false => given,
+        };
         let go = move || match job::fill(&run, &workflow, given, &*functions) {
             Ok(start) => executor.start(Start { worker, ..start }, reports),
             Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),

@@ -17,6 +17,7 @@ pub mod sources;
 mod stepping;
 mod timed;
 pub mod timings;
+mod trace;
 pub mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use deployments::Project;
 pub use handle::{AskError, Handle, Lens};
+pub use trace::TraceIds;
 
 use crate::clock::Clock;
 use crate::executor::Executors;
@@ -72,6 +74,8 @@ pub struct EngineParts {
     pub runtime: Runtime,
     /// The duration of a lease that is not renewed.
     pub lease: Duration,
+    /// Whether runs are given the context of their trace.
+    pub traces: bool,
 }
 
 /// The status of an engine.

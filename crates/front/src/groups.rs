@@ -80,6 +80,12 @@ struct File {
     #[expect(dead_code, reason = "checkpoints are made elsewhere")]
     checkpoints: serde::de::IgnoredAny,
     #[serde(default)]
+    #[expect(dead_code, reason = "the collector of traces is read elsewhere")]
+    traces: serde::de::IgnoredAny,
+    #[serde(default)]
+    #[expect(dead_code, reason = "the collector of lineage is read elsewhere")]
+    lineage: serde::de::IgnoredAny,
+    #[serde(default)]
     #[expect(dead_code, reason = "the secrets that projects may use are read elsewhere")]
     secrets: serde::de::IgnoredAny,
     #[serde(default, rename = "runAs")]

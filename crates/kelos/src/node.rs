@@ -146,6 +146,8 @@ pub struct NodeConfig {
     /// The settings of signed checkpoints of the log, and the folder in which they are kept; none for a node that makes none.
     #[cfg(feature = "checkpoints")]
     pub checkpoints: Option<(Settings, PathBuf)>,
+    /// Whether runs are given the context of their trace: commands as `TRACEPARENT`, HTTP services as a header.
+    pub traces: bool,
 }
 
 impl NodeConfig {
@@ -182,6 +184,7 @@ impl NodeConfig {
             kafka: Vec::new(),
             #[cfg(feature = "checkpoints")]
             checkpoints: None,
+            traces: false,
         }
     }
 }
@@ -307,6 +310,7 @@ impl Node {
             storage: storage.clone(),
             runtime: runtime.clone(),
             lease: LEASE,
+            traces: config.traces,
         })?;
         #[cfg(feature = "http")]
         records.connect(handle.clone());

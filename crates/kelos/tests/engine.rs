@@ -86,6 +86,7 @@ fn parts(store: Box<dyn Journal>, executor: &Held, pace: Pace) -> EngineParts {
         storage: Storage::new(StorageConfig::default()),
         runtime: tokio::runtime::Handle::current(),
         lease: Duration::from_secs(10),
+        traces: false,
     }
 }
 

@@ -72,6 +72,7 @@ fn open(path: &Path, now: &'static str, executor: &Quick) -> Handle {
         storage: Storage::new(StorageConfig::default()),
         runtime: tokio::runtime::Handle::current(),
         lease: Duration::from_secs(10),
+        traces: false,
     };
     engine::start(parts).unwrap()
 }

@@ -154,6 +154,8 @@ codes! {
     RequestRefused "request-refused",
     /// A checkpoint can't be made or sent, or the log contradicts it.
     CheckpointFails "checkpoint-fails",
+    /// Traces or lineage can't be sent.
+    TelemetryFails "telemetry-fails",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

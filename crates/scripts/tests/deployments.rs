@@ -69,6 +69,7 @@ impl House {
             storage: Storage::new(StorageConfig::default()),
             runtime: tokio::runtime::Handle::current(),
             lease: Duration::from_secs(10),
+            traces: false,
         })
         .unwrap();
         let living = Living { handle, scripts: scripts.updating_schedules(self.update_schedules) };

@@ -206,6 +206,9 @@ pub struct RunInputDto {
     /// The key whose time and identifiers it is given, where that is not the key of its slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<SlotKey>,
+    /// The context of its trace, where traces are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 /// A question for the output of a run, from the leader to its worker.

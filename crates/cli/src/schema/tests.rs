@@ -95,6 +95,7 @@ fn is_config(text: &str) -> bool {
         && LimitSettings::parse(text).is_ok()
         && MetricSettings::parse(text).is_ok()
         && kelos_checkpoints::Settings::parse(text).is_ok()
+        && kelos_telemetry::TelemetrySettings::parse(text).is_ok()
         && AllowList::parse(text).is_ok()
         && kelos_trust::Rules::parse(text).is_ok()
 }
@@ -133,6 +134,8 @@ const GOOD_CONFIGS: &[&str] = &[
     r#"{"groups": [], "links": [{"name": "Logs", "url": "https://logs.example/${workflow}/${year}?job=${externalId}", "executor": "command"}]}"#,
     r#"{"watch": [{"prefix": "s3://bucket/in/", "dataset": "purchases", "every": "10s", "pattern": "*.parquet"},
         {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
+    r#"{"traces": {"to": "http://127.0.0.1:4318/v1/traces"}, "lineage": {"to": "https://host/api/v1/lineage", "namespace": "shop"}}"#,
+    r#"{"traces": {"to": "https://host/v1/traces", "service": "shop", "headers": {"x-team": "data", "authorization": {"secret": "env:A", "prefix": "Bearer "}}}}"#,
     r#"{"checkpoints": {}}"#,
     r#"{"checkpoints": {"every": "15m", "to": ["s3://bucket/checkpoints", "/backup", "https://host/hook"], "key": "/etc/key", "instance": "shop"}}"#,
     r#"{"secrets": {"*": ["env:KELOS_SECRET_*"], "a": ["env:*", "file:/run/secrets/*", "file:/etc/x", "exec:pass show a"]}, "runAs": {"a": ["etl"]}}"#,
@@ -184,6 +187,11 @@ const BAD_CONFIGS: &[&str] = &[
     r#"{"links": [{"name": "Logs", "url": "https://${workflow}.example/"}]}"#,
     r#"{"links": [{"name": "Logs", "url": "https://logs.example", "excutor": "command"}]}"#,
     r#"{"watch": [{"prefix": "/data"}]}"#,
+    r#"{"traces": {}}"#,
+    r#"{"traces": {"to": "collector:4318"}}"#,
+    r#"{"traces": {"to": "http://me:word@host/"}}"#,
+    r#"{"lineage": {"to": "http://host/", "headers": {"a": 1}}}"#,
+    r#"{"lineage": {"to": "http://host/", "service": "shop"}}"#,
     r#"{"checkpoints": []}"#,
     r#"{"checkpoints": {"to": "s3://bucket"}}"#,
     r#"{"checkpoints": {"to": ["backup"]}}"#,

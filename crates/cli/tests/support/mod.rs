@@ -8,6 +8,7 @@ pub(crate) mod networks;
 pub(crate) mod nodes;
 pub(crate) mod oozie;
 pub(crate) mod stores;
+pub(crate) mod webhook;
 pub(crate) mod writes;
 
 use std::io::{BufRead, BufReader};

@@ -143,6 +143,7 @@ impl Shadow {
             storage: parts.storage,
             runtime: parts.runtime,
             lease: Duration::from_secs(3600),
+            traces: false,
         })?;
         let ledger = Ledger::new(parts.grace);
         Ok(Shadow { handle, scripts, executor, ledger, before: records(theirs) })

@@ -22,6 +22,9 @@ pub const ARGUMENT: &str = "KELOS_ARG_";
 /// The variable with the triggering facts, as a JSON object.
 pub const TRIGGERED_BY: &str = "KELOS_TRIGGERED_BY";
 
+/// The variable with the context of the run's trace, as the [W3C's draft](https://opentelemetry.io/docs/specs/otel/context/env-carriers/) names it.
+pub const TRACEPARENT: &str = "TRACEPARENT";
+
 /// No variable is longer: the system starts no program that has one of 128 KiB.
 const LARGEST_VARIABLE: usize = 120_000;
 
@@ -44,6 +47,9 @@ pub struct RunInput {
     /// The key whose time and identifiers the job is given, where that is not the key of its slot: a step is done again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<SlotKey>,
+    /// The context of its trace, where traces are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 impl RunInput {
@@ -52,7 +58,7 @@ impl RunInput {
     pub fn of(workflow: &Workflow, key: &SlotKey, collected: Option<&Collection>, arguments: Arguments) -> RunInput {
         let behind_key = behind_key(workflow, collected, key, &arguments);
         let triggered_by = collected.and_then(|collected| triggered_by(workflow, collected));
-        RunInput { arguments, behind_key, triggered_by, batch: None, about: None }
+        RunInput { arguments, behind_key, triggered_by, batch: None, about: None, traceparent: None }
     }
 
     /// The same for a run that serves several slots.
@@ -65,6 +71,12 @@ impl RunInput {
     #[must_use]
     pub fn about(self, about: Option<SlotKey>) -> RunInput {
         RunInput { about, ..self }
+    }
+
+    /// The same with the context of a trace.
+    #[must_use]
+    pub fn traced(self, traceparent: Option<String>) -> RunInput {
+        RunInput { traceparent, ..self }
     }
 
     /// The key whose time and identifiers the job is given, for a run of the slot of a key.
@@ -108,6 +120,9 @@ impl RunInput {
         }
         if let Some(triggered_by) = &self.triggered_by {
             variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
+        }
+        if let Some(traceparent) = &self.traceparent {
+            variables.insert(TRACEPARENT.to_owned(), traceparent.clone());
         }
         let single = self.arguments.iter().filter(|(name, _)| is_sound(name));
         variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), text(value).into_owned())));

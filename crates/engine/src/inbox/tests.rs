@@ -139,6 +139,7 @@ fn engine() -> Handle {
         storage: Storage::new(StorageConfig::default()),
         runtime: Runtime::current(),
         lease: Duration::from_secs(10),
+        traces: false,
     };
     let handle = crate::start(parts).unwrap();
     let id = WorkflowId::new("buy").unwrap();

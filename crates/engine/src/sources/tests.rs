@@ -25,6 +25,7 @@ fn engine() -> Handle {
         storage: storage(),
         runtime: Runtime::current(),
         lease: Duration::from_secs(10),
+        traces: false,
     };
     engine::start(parts).unwrap()
 }

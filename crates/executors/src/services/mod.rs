@@ -207,11 +207,12 @@ impl HttpExecutor {
 
 impl Executor for HttpExecutor {
     fn start(&self, start: Start, reports: Reports) {
-        let (settings, project, run) = (start.whole_settings(), start.workflow.project.clone(), start.run);
+        let (settings, project) = (start.whole_settings(), start.workflow.project.clone());
+        let (run, traceparent) = (start.run, start.given.traceparent);
         match Settings::read(&project, settings) {
             Ok(settings) => {
                 if self.take_up(&run, &reports) {
-                    self.spawn(self.clone().ask(run, settings, reports));
+                    self.spawn(self.clone().ask(run, settings.traced(traceparent), reports));
                 }
             }
             Err(reason) => reports.run(&run, Report::Ended { outcome: Outcome::refused(reason) }),

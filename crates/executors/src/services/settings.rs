@@ -184,6 +184,17 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The same with the context of a trace as a header, unless the job has one of its own.
+    pub(super) fn traced(mut self, traceparent: Option<String>) -> Settings {
+        const HEADER: &str = "traceparent";
+        if let Some(traceparent) =
+            traceparent.filter(|_| !self.headers.keys().any(|name| name.eq_ignore_ascii_case(HEADER)))
+        {
+            self.headers.insert(HEADER.to_owned(), HeaderText::Plain(traceparent));
+        }
+        self
+    }
+
     /// The method of the start.
     pub(super) fn method(&self) -> Result<Method, String> {
         method_of(self.method.as_deref().unwrap_or("POST"))

@@ -142,8 +142,8 @@ impl Entry {
 /// The order to a worker to start a run.
 pub(super) fn order(start: &Start, loss: Option<Loss>) -> RunOrderDto {
     let Start { run, workflow, settings, properties, given, earlier, .. } = start.clone();
-    let RunInput { arguments, behind_key, triggered_by, batch, about } = given;
-    let given = RunInputDto { arguments, behind_key, triggered_by, batch, about };
+    let RunInput { arguments, behind_key, triggered_by, batch, about, traceparent } = given;
+    let given = RunInputDto { arguments, behind_key, triggered_by, batch, about, traceparent };
     let lease_millis = loss.map(|loss| u64::try_from(loss.lease.as_millis()).unwrap_or(u64::MAX));
     RunOrderDto { run, workflow, settings, properties, given, lease_millis, earlier }
 }

@@ -495,6 +495,7 @@ fn engine_on(disk: &MemoryDisk, desk: &Hub) -> Handle {
         storage: Storage::new(StorageConfig::default()),
         runtime: tokio::runtime::Handle::current(),
         lease: Duration::from_secs(10),
+        traces: false,
     };
     let engine = engine::start(parts).unwrap();
     desk.connect(engine.clone());

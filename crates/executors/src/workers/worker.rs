@@ -494,8 +494,8 @@ impl<D: Door> Inner<D> {
         }
         let _ = self.tell.send(News::Began(run.clone()));
         let executor = self.executors.get(&workflow.job.executor);
-        let RunInputDto { arguments, behind_key, triggered_by, batch, about } = given;
-        let given = RunInput { arguments, behind_key, triggered_by, batch, about };
+        let RunInputDto { arguments, behind_key, triggered_by, batch, about, traceparent } = given;
+        let given = RunInput { arguments, behind_key, triggered_by, batch, about, traceparent };
         let lease = lease_millis.map(Duration::from_millis);
         let start = Start { run, workflow, settings, properties, given, worker: None, lease, earlier };
         executor.start(start, self.reports.clone());

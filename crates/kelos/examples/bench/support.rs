@@ -201,6 +201,7 @@ impl BenchArguments {
             storage: Storage::new(StorageConfig::default()),
             runtime: runtime.handle().clone(),
             lease: Duration::from_secs(30),
+            traces: false,
         })?;
         Ok(Engine { handle, runtime, log })
     }

@@ -55,6 +55,7 @@ fn node(store: Box<dyn Journal>, url: &str, now: &'static str) -> (Handle, Arc<N
         storage: Storage::new(StorageConfig::default()),
         runtime,
         lease: Duration::from_secs(10),
+        traces: false,
     });
     let handle = handle.unwrap();
     records.connect(handle.clone());
