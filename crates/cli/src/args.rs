@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::{
     accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, doctor, examples,
     export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, pause, plan, queue,
-    relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start, stuck, submit,
-    tell, test, types, up, verify, watch, why, worker, workers,
+    relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start, storage, stuck,
+    submit, tell, test, types, up, verify, watch, why, worker, workers,
 };
 
 const EXIT_CODES: &str = "\
@@ -185,6 +185,8 @@ commands! {
     Export(export::ExportArgs) => export::run,
     /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,
+    /// Print what takes how much, how long folders of runs are kept, and what goes next
+    Storage(storage::StorageArgs) => storage::run,
     /// Look for what is wrong with an installation: clock, disk, permissions, store, versions, scripts, endpoints, workers, delays
     Doctor(doctor::DoctorArgs) => doctor::run,
     /// Print the public key by which checkpoints of the log are verified

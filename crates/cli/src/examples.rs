@@ -322,6 +322,13 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of("workers", &[("kelos workers", "who runs commands, with how much room, since when")]),
+    of(
+        "storage",
+        &[
+            ("kelos storage", "the sizes of the database and of the folders of runs, and what goes when"),
+            ("kelos storage --agree --reason 'the old output is archived'", "let folders from before go, too"),
+        ],
+    ),
     of("capacity", &[("kelos capacity", "who holds permits, and who waits")]),
     of(
         "groups",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+use kelos::history::{HistoryConfig, mark_new};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_checkpoints::Settings;
 use kelos_engine::secrets::Secrets;
@@ -14,6 +15,7 @@ use kelos_engine::{Pace, Status};
 use kelos_executors::local::{self, OutputCopies};
 use kelos_front::{Access, App, Groups, LimitSettings, Limiter, Links, MetricSettings};
 use kelos_kafka::Cluster;
+use kelos_model::history::HistorySettings;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Problem, ProblemCode};
@@ -175,6 +177,8 @@ pub(crate) struct Pages {
     metrics: MetricSettings,
     /// The collectors of traces and lineage.
     telemetry: TelemetrySettings,
+    /// The settings of history, for the node.
+    history: HistorySettings,
     /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
     checkpoints: Option<Settings>,
     /// The secrets and users that projects may use; for the node, too.
@@ -217,7 +221,8 @@ impl Pages {
         let metrics = MetricSettings::parse(&text).map_err(fail)?;
         let telemetry = TelemetrySettings::parse(&text).map_err(fail)?;
         let watches = Watch::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, telemetry, checkpoints, allowed })
+        let history = HistorySettings::parse(&text).map_err(fail)?;
+        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, telemetry, history, checkpoints, allowed })
     }
 
     /// The secrets that projects may use.
@@ -272,6 +277,15 @@ fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>, _: &Trust) -> Result<()
         .hint("build it with the feature `kafka`: cargo build --release -p kelos-cli --features kafka"))
 }
 
+/// The configuration of history: of the folders of runs, which are marked if they are new, and of those of the node's own worker.
+fn history_of(runs: &Path, of_worker: Option<PathBuf>, pages: &Pages) -> Result<HistoryConfig, Failure> {
+    let roots: Vec<PathBuf> = std::iter::once(runs.to_owned()).chain(of_worker).collect();
+    for root in &roots {
+        mark_new(root).map_err(|error| Failure::bad(format!("make {}: {error}", root.display())))?;
+    }
+    Ok(HistoryConfig { settings: pages.history.clone(), roots })
+}
+
 /// Starts a server; it answers no request yet.
 pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -280,10 +294,12 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
         .map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let data = plan.data.folder().clone();
     let runs = data.join("runs");
+    let history = history_of(&runs, plan.own_worker.is_some().then(|| node::worker_runs(&data)), &plan.pages)?;
     folder::make_private(&runs).map_err(|error| Failure::bad(format!("make {}: {error}", runs.display())))?;
     let (store, log) = plan.data.open()?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.log = log;
+    config.history = Some(history);
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;

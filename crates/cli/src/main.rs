@@ -69,6 +69,7 @@ mod source;
 mod sql;
 mod start;
 mod stolos;
+mod storage;
 mod store_worker;
 mod stream;
 mod stuck;

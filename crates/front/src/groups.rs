@@ -77,6 +77,9 @@ struct File {
     #[expect(dead_code, reason = "settings of metrics are read elsewhere")]
     metrics: serde::de::IgnoredAny,
     #[serde(default)]
+    #[expect(dead_code, reason = "how long history is kept is read elsewhere")]
+    history: serde::de::IgnoredAny,
+    #[serde(default)]
     #[expect(dead_code, reason = "checkpoints are made elsewhere")]
     checkpoints: serde::de::IgnoredAny,
     #[serde(default)]

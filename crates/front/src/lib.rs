@@ -25,6 +25,7 @@ mod metric_settings;
 pub mod proxies;
 pub mod query;
 pub mod scope;
+mod storage;
 pub mod stream;
 
 pub use access::{Access, AccessSettings};

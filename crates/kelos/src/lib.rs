@@ -9,6 +9,8 @@
 #[cfg(feature = "embed")]
 pub mod embed;
 #[cfg(feature = "node")]
+pub mod history;
+#[cfg(feature = "node")]
 mod node;
 #[cfg(feature = "nodes")]
 pub mod nodes;

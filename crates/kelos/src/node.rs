@@ -53,13 +53,14 @@ use kelos_store::{Journal, Queries, StoreError};
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
+use crate::history::{History, HistoryConfig};
 #[cfg(feature = "nodes")]
 use crate::nodes::{FilesError, Roster, SharedFiles};
 use former::find_former_runs;
 #[cfg(all(feature = "checkpoints", feature = "scripts"))]
 use problems::checkpoint_problems;
 #[cfg(feature = "scripts")]
-use problems::{inbox_problems, name_taken, source_problems};
+use problems::{history_problem, inbox_problems, name_taken, source_problems};
 #[cfg(feature = "http")]
 use services::services;
 #[cfg(feature = "kafka")]
@@ -131,6 +132,8 @@ pub struct NodeConfig {
     pub watches: Vec<Watch>,
     /// The place to which the output of ended runs is copied, and from which it is read where the machine of a run is away.
     pub outputs: Option<OutputCopies>,
+    /// How long folders of runs are kept; none for a node that keeps them for ever.
+    pub history: Option<HistoryConfig>,
     /// Whether the runs of local executors are left to workers.
     pub by_workers: bool,
     /// The time after which a silent worker on another machine loses its runs.
@@ -174,6 +177,7 @@ impl NodeConfig {
             secrets: Secrets::default(),
             worker_lease: workers::LEASE,
             outputs: None,
+            history: None,
             by_workers: false,
             remote_lease: workers::REMOTE_LEASE,
             watches: Vec::new(),
@@ -249,6 +253,7 @@ pub struct Node {
     sources: Sources,
     log: Option<LogState>,
     inbox: Option<InboxReader>,
+    history: Option<History>,
     #[cfg(feature = "nodes")]
     files: Option<Arc<SharedFiles>>,
     #[cfg(feature = "nodes")]
@@ -322,6 +327,7 @@ impl Node {
         let sources = Sources::start(sources, &handle, &runtime);
         let inbox = config.log.as_ref();
         let inbox = inbox.map(|log| InboxReader::start(log.store().clone(), &handle, &runtime)).transpose()?;
+        let history = config.history.map(|config| History::start(config, &handle)).transpose()?;
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
         Ok(Node {
@@ -335,6 +341,7 @@ impl Node {
             sources,
             log: config.log,
             inbox,
+            history,
             #[cfg(feature = "nodes")]
             files,
             #[cfg(feature = "nodes")]
@@ -377,7 +384,8 @@ impl Node {
         let runs = tokio::task::spawn_blocking(move || reader.slot_runs(&slot)).await;
         let runs = runs.ok().and_then(Result::ok).unwrap_or_default();
         let found = runs.iter().find(|known| known.id == *run);
-        self.desk.output(run, found.and_then(|run| run.external_id.as_deref()))
+        let reader = self.desk.output(run, found.and_then(|run| run.external_id.as_deref()));
+        reader.of_end(found.and_then(|run| run.ended_at))
     }
 
     /// The hub of workers; that of a node that runs jobs itself accepts none.
@@ -396,6 +404,12 @@ impl Node {
     #[must_use]
     pub fn log(&self) -> Option<&LogState> {
         self.log.as_ref()
+    }
+
+    /// The history of its folders of runs; none if they are kept for ever.
+    #[must_use]
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
     }
 
     /// The reader of the requests in the store of the log; none if it is the only node.
@@ -489,6 +503,7 @@ impl Node {
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
         problems.extend(self.inbox.iter().flat_map(|inbox| inbox_problems(&inbox.status())));
+        problems.extend(self.history.iter().filter_map(history_problem));
         problems.extend(self.others.lock().unwrap_or_else(PoisonError::into_inner).iter().flat_map(|find| find()));
         #[cfg(feature = "nodes")]
         problems.extend(self.files.iter().flat_map(|files| files.problems()));
@@ -522,6 +537,7 @@ impl Node {
     /// Ends the node gracefully. Live runs continue.
     pub async fn stop(&self) {
         self.desk.take_back().await;
+        self.history.iter().for_each(History::end);
         #[cfg(feature = "checkpoints")]
         let leads = matches!(self.handle.status(), engine::Status::Leading { .. });
         self.handle.stop().await;

@@ -26,6 +26,10 @@ families! {
     EVENTS = Counter "kelos_events_total" [] "Events in the log, as this process has counted them.";
     TURN = Histogram "kelos_turn_seconds" ["part"] "How long parts of turns took while this process led: step, commit, perform.";
     STORE_BYTES = Gauge "kelos_store_bytes" [] "The space that the database takes.";
+    RUN_FOLDERS = Gauge "kelos_run_folders" [] "Folders of runs on this machine, as of the last look.";
+    RUN_FOLDER_BYTES = Gauge "kelos_run_folders_bytes" [] "The space that they take on the disk.";
+    RUN_FOLDERS_REMOVED = Counter "kelos_run_folders_removed_total" [] "Folders of runs that were removed because their time was over.";
+    RUN_FOLDER_BYTES_REMOVED = Counter "kelos_run_folders_removed_bytes_total" [] "The space that they took.";
     RUNS_LIMIT = Gauge "kelos_runs_limit" [] "How many runs of all workflows may be live at a time; only of the leader.";
     RUNS_LIVE = Gauge "kelos_runs_live" [] "Live runs that take a permit of the limit on all; only of the leader.";
     RUNS_QUEUED = Gauge "kelos_runs_queued" [] "Queued slots that only the limit on all runs holds back; only of the leader.";

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kelos::Node;
+use kelos::history::History;
 use kelos_core::{Capacity, InspectCapacity};
 use kelos_engine::Status;
 use kelos_executors::workers::Seen;
@@ -116,6 +117,9 @@ impl Metrics {
         if let Some(bytes) = answers.bytes {
             text.one(&families::STORE_BYTES, bytes);
         }
+        if let Some(history) = self.node.history() {
+            write_history(text, history);
+        }
         if let Some(capacity) = &answers.capacity {
             write_capacity(text, capacity);
         }
@@ -161,12 +165,12 @@ impl Metrics {
     /// Asks the engine for its capacity if it leads, and the store for its size.
     async fn ask(self) -> Answers {
         let reader = self.node.reader().clone();
-        let bytes = tokio::task::spawn_blocking(move || reader.size());
+        let bytes = tokio::task::spawn_blocking(move || reader.space());
         let capacity = match self.leads() {
             true => self.node.handle().ask(&Actor::system("metrics"), InspectCapacity).await.ok(),
             false => None,
         };
-        let bytes = bytes.await.ok().and_then(Result::ok).flatten();
+        let bytes = bytes.await.ok().and_then(Result::ok).flatten().map(|space| space.file);
         let answers = Answers { capacity, bytes };
         self.remember(answers.clone());
         answers
@@ -175,6 +179,16 @@ impl Metrics {
     fn remember(&self, answers: Answers) {
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), answers));
     }
+}
+
+fn write_history(text: &mut Text, history: &History) {
+    if let Some(figures) = history.figures() {
+        text.one(&families::RUN_FOLDERS, figures.all.folders);
+        text.one(&families::RUN_FOLDER_BYTES, figures.all.bytes);
+    }
+    let removed = history.removed();
+    text.one(&families::RUN_FOLDERS_REMOVED, removed.folders);
+    text.one(&families::RUN_FOLDER_BYTES_REMOVED, removed.bytes);
 }
 
 fn write_capacity(text: &mut Text, capacity: &Capacity) {

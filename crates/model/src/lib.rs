@@ -19,6 +19,7 @@ pub mod event;
 pub mod facts;
 pub mod form;
 pub mod function;
+pub mod history;
 pub mod id;
 pub mod inputs;
 pub mod jobs;

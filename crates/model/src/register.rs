@@ -9,6 +9,9 @@ pub const WORKERS_BUCKET: &str = "kelos.workers";
 /// The bucket of how far the log was read for collectors: of `traces`, and of `lineage`.
 pub const TELEMETRY_BUCKET: &str = "kelos.telemetry";
 
+/// The bucket of what people agreed to about history.
+pub const HISTORY_BUCKET: &str = "kelos.history";
+
 /// Whether a bucket belongs to Kelos itself: people and scripts set none of its registers directly.
 #[must_use]
 pub fn is_reserved(bucket: &str) -> bool {

@@ -148,6 +148,8 @@ codes! {
     SourceNotice "source-notice",
     /// A file on the disk of a node is ignored, whose definitions come from the log that nodes share.
     FileIgnored "file-ignored",
+    /// Folders of runs can't be looked at or removed.
+    HistoryFails "history-fails",
     /// The requests in the store of the log can't be read.
     InboxFails "inbox-fails",
     /// A request in the store of the log was set aside.

@@ -10,7 +10,7 @@ use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, 
 use kelos_store::adapter::Backlogs;
 use kelos_store::{
     BackfillFilter, Columns, EventFilter, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
-    RunFilter, SlotFilter, SlotRow, Snapshot, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
+    RunFilter, SlotFilter, SlotRow, Snapshot, Space, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
@@ -273,9 +273,14 @@ impl Queries for SqliteReader {
         self.read("the live slots", counts::live_slots)
     }
 
-    fn size(&self) -> Result<Option<u64>, StoreError> {
-        let pages = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-        self.read("the size of the data", |tx, _| Ok(Some(tx.query_row(pages, [], |row| row.get(0))?)))
+    fn space(&self) -> Result<Option<Space>, StoreError> {
+        let pages = "SELECT page_count * page_size, freelist_count * page_size \
+                     FROM pragma_page_count, pragma_page_size, pragma_freelist_count";
+        self.read("the size of the data", |tx, _| {
+            let log = tx.path().and_then(|path| std::fs::metadata(format!("{path}-wal")).ok());
+            let log = log.map_or(0, |found| found.len());
+            Ok(Some(tx.query_row(pages, [], |row| Ok(Space { file: row.get(0)?, free: row.get(1)?, log }))?))
+        })
     }
 
     fn steps(&self, run: &SlotRef, paging: PageRequest<'_>) -> Result<Page<SlotRow>, StoreError> {

@@ -26,7 +26,7 @@ pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, Stored
 pub use memory::{MemoryCopies, MemoryDisk, MemoryStore};
 pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, PageRequest, PastDefinition,
-    Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter,
+    Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter, Space,
 };
 pub use record::{Deletions, Digest, Recount, TurnColumns, TurnContent, TurnRecord};
 pub use tally::{Columns, Tally};

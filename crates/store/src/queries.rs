@@ -190,6 +190,17 @@ impl PastDefinition {
     }
 }
 
+/// The space that data takes on its medium, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// The file, with what is free in it.
+    pub file: u64,
+    /// The part of the file that is free for new data.
+    pub free: u64,
+    /// Its write-ahead log.
+    pub log: u64,
+}
+
 /// The reader's side: it never waits for the writer, and may lag behind by the turn that is being written.
 ///
 /// Lists that grow with time are read by pages. A page is found by key, so that a deep one costs as much as the first one, and rows
@@ -259,11 +270,11 @@ pub trait Queries: Send + Sync {
     /// When the medium fails.
     fn live_slots(&self) -> Result<Vec<SlotRow>, StoreError>;
 
-    /// The space that the data takes on its medium, in bytes; none where it takes none.
+    /// The space that the data takes on its medium; none where it takes none.
     ///
     /// # Errors
     /// When the medium fails.
-    fn size(&self) -> Result<Option<u64>, StoreError>;
+    fn space(&self) -> Result<Option<Space>, StoreError>;
 
     /// The steps of a run of a flow, with the items of its lists, ascending by the text of their keys if the newest come first. Costs as
     /// much as the rows it returns. No other list and no count of slots has steps.

@@ -41,6 +41,7 @@ fn page(found: &Capacity, now: Timestamp) -> Markup {
         } @else {
             (full_workflows(found, now))
         }
+        p.soft { a href="/ui/storage" { "Storage" } ": what takes how much on the disk, and how long it is kept." }
     }
 }
 

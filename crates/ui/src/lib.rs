@@ -35,6 +35,7 @@ mod settings;
 mod slot;
 mod source;
 mod state;
+mod storage;
 mod strip;
 mod stuck;
 mod time;
@@ -92,6 +93,7 @@ pub fn router() -> Router<Front> {
         .route("/ui/capacity", get(capacity::show))
         .route("/ui/nodes", get(nodes::show))
         .route("/ui/workers", get(workers::show))
+        .route("/ui/storage", get(storage::show))
         .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))

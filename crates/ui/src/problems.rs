@@ -102,8 +102,9 @@ fn page(
         }
         @let is_of_checkpoints = |problem: &&Problem| problem.code == ProblemCode::CheckpointFails;
         @let is_of_inbox = |problem: &&Problem| matches!(problem.code, ProblemCode::InboxFails | ProblemCode::RequestRefused);
+        @let is_of_history = |problem: &&Problem| problem.code == ProblemCode::HistoryFails;
         @let is_of_definition = |problem: &&Problem| {
-            !(is_of_source(problem) || is_of_server(problem) || is_of_checkpoints(problem) || is_of_inbox(problem))
+            !(is_of_history(problem) || is_of_source(problem) || is_of_server(problem) || is_of_checkpoints(problem) || is_of_inbox(problem))
         };
         @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
@@ -120,6 +121,11 @@ fn page(
         @if problems.iter().any(|problem| is_of_checkpoints(&problem)) {
             h2 { "Checkpoints" }
             @for problem in problems.iter().filter(is_of_checkpoints) { (definition(problem)) }
+        }
+        @for problem in problems.iter().filter(is_of_history) {
+            h2 { "History" }
+            (definition(problem))
+            p { a href="/ui/storage" { "What takes how much" } }
         }
         @if !broken.is_empty() {
             h2 { "Endpoints" }

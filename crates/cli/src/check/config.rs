@@ -10,6 +10,7 @@ use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links, MetricSettings};
 use kelos_kafka::Cluster;
 use kelos_model::Subject;
+use kelos_model::history::HistorySettings;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest, not_allowed};
 use kelos_tls::{Trust, TrustSettings};
@@ -45,6 +46,7 @@ pub(super) fn problems(
         TrustSettings::default().with_file(&file.text).and_then(Trust::new).err(),
         LimitSettings::parse(&file.text).err(),
         MetricSettings::parse(&file.text).err(),
+        HistorySettings::parse(&file.text).err(),
         Settings::parse(&file.text).err(),
         Rules::parse(&file.text).err().map(|error| error.to_string()),
     ];

@@ -20,7 +20,7 @@ use crate::credential::TokenOptions;
 use crate::failure::Failure;
 use crate::{folder, machine};
 
-pub(crate) use own_worker::{NodeWorkerPlan, start as start_worker};
+pub(crate) use own_worker::{NodeWorkerPlan, start as start_worker, worker_runs};
 pub(crate) use report::report;
 
 /// The options of a node of several.

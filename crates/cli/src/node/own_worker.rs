@@ -1,6 +1,6 @@
 //! The worker of a node of several: it runs commands for whichever node leads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ use tokio::runtime::Handle as Runtime;
 
 use crate::failure::Failure;
 use crate::machine::{hostname, launcher};
+
+/// The folder of the worker of a node.
+const FOLDER: &str = "worker";
 
 /// The interval at which a worker that waits for an answer looks who leads.
 const LOOK: Duration = Duration::from_millis(100);
@@ -38,6 +41,11 @@ pub(crate) struct NodeWorkerPlan {
     pub(crate) trust: Trust,
 }
 
+/// The folder of the runs of the worker of a node, in its folder of state.
+pub(crate) fn worker_runs(state: &Path) -> PathBuf {
+    state.join(FOLDER).join("runs")
+}
+
 /// Starts the worker of a node, unless it is to run nothing. When the node ends, commands go on behind their shims for the time of the
 /// lease, and a node that is started again by then has them.
 pub(crate) fn start(
@@ -49,7 +57,7 @@ pub(crate) fn start(
 ) -> Result<(), Failure> {
     let Some(log) = node.log().filter(|_| plan.at_a_time > 0).cloned() else { return Ok(()) };
     // Its runs are those of the log, whichever address that is reached by.
-    let disk = Disk::take(&state.join("worker"), log.name()).map_err(|error| Failure::bad(error.to_string()))?;
+    let disk = Disk::take(&state.join(FOLDER), log.name()).map_err(|error| Failure::bad(error.to_string()))?;
     let outputs = copies.as_ref().map(OutputCopies::address);
     let launcher = launcher(&disk.runs())?.with_copies(copies);
     let (version, node) = (env!("CARGO_PKG_VERSION").to_owned(), Some(log.node().to_owned()));

@@ -5,6 +5,7 @@ use std::path::Path;
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links, MetricSettings};
 use kelos_kafka::Cluster;
+use kelos_model::history::HistorySettings;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::Settings;
 use kelos_tls::TrustSettings;
@@ -94,6 +95,7 @@ fn is_config(text: &str) -> bool {
         && TrustSettings::default().with_file(text).is_ok()
         && LimitSettings::parse(text).is_ok()
         && MetricSettings::parse(text).is_ok()
+        && HistorySettings::parse(text).is_ok()
         && kelos_checkpoints::Settings::parse(text).is_ok()
         && kelos_telemetry::TelemetrySettings::parse(text).is_ok()
         && AllowList::parse(text).is_ok()
@@ -153,6 +155,8 @@ const GOOD_CONFIGS: &[&str] = &[
     r#"{"tls": {"ca": ["a.pem", "b.pem"], "pin": {"::1": ["sha256:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"]}}}"#,
     r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3}}"#,
     r#"{"metrics": {}}"#,
+    r#"{"history": "all"}"#,
+    r#"{"history": {"days": 30, "runs": 0, "output": "500 MB", "projects": {"warehouse": {"days": 365}}}}"#,
     r#"{"metrics": {"workflows": 0, "public": true}}"#,
     r#"{"access": {}}"#,
     r#"{"access": {"openid": {"issuer": "https://login.example/realms/x", "clientId": "kelos", "publicAddress": "https://kelos.example"}}}"#,
@@ -175,6 +179,11 @@ const BAD_CONFIGS: &[&str] = &[
     r#"{"limits": {"burst": "1"}}"#,
     r#"{"limits": {"requests": 1}}"#,
     r#"{"metrics": {"workflows": -1}}"#,
+    r#"{"history": "none"}"#,
+    r#"{"history": {"days": 0}}"#,
+    r#"{"history": {"output": "0 GB"}}"#,
+    r#"{"history": {"output": "10"}}"#,
+    r#"{"history": {"projects": {"warehouse": {"output": "1 GB"}}}}"#,
     r#"{"metrics": {"public": "yes"}}"#,
     r#"{"metrics": {"labels": []}}"#,
     r#"{"group": []}"#,

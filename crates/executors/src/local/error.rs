@@ -30,6 +30,19 @@ pub enum LocalError {
     /// The run is still live, and the request needs it to be over.
     #[error("remove run `{0}`: it is still running")]
     StillRunning(String),
+    /// The output was removed, as the settings of history say.
+    #[error("read the output of run {run}: it was removed on {on}, {why}")]
+    Removed {
+        /// The run.
+        run: String,
+        /// The day and time.
+        on: String,
+        /// The reason: `after 90 days`.
+        why: String,
+    },
+    /// The output is not here, and the record of what was removed does not go back so far.
+    #[error("read the output of run {0}: it was removed, or there was none")]
+    RemovedOrNone(String),
     /// The output is on the disk of a worker that is away.
     #[error("read the output: it is on worker {worker}, which is away{since}")]
     WorkerAway {

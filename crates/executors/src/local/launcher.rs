@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use kelos_model::time::format_short;
 use rustix::process::Signal;
 use serde_json::{Map, Value};
 use tokio::io::Interest;
@@ -20,6 +22,7 @@ use super::error::{At, LocalError, StartError};
 use super::fence::{Fence, OwnFence};
 use super::folder::OutputFolder;
 use super::heard::{FirstWord, Voice, Voices};
+use super::kept::RemovedRuns;
 use super::outputs::{Unsound, read_outputs};
 use super::own::OwnLog;
 use super::paths::{RunDirs, RunRef, make_dir, remove_dir};
@@ -255,6 +258,19 @@ impl Launcher {
     /// Whether a run has files here.
     pub fn has(&self, run: &RunRef) -> bool {
         self.inner.dirs.path(run).is_dir()
+    }
+
+    /// The reason for which a run has no files here, if they were or may have been removed.
+    pub async fn removal(&self, run: &RunRef, ended_at: Option<Timestamp>) -> Option<LocalError> {
+        let (dirs, run) = (self.inner.dirs.clone(), run.clone());
+        let found = spawn_blocking(move || {
+            let removed = RemovedRuns::new(dirs.root());
+            match removed.find(&dirs.path_below(&run)) {
+                Some((at, why)) => Some(LocalError::Removed { run: run.to_string(), on: format_short(at), why }),
+                None => removed.may_have_dropped(ended_at).then(|| LocalError::RemovedOrNone(run.to_string())),
+            }
+        });
+        found.await.ok().flatten()
     }
 
     /// Copies the output of a run that has ended, where copies are kept.

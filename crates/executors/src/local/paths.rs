@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use super::error::{At, LocalError};
@@ -16,6 +16,15 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// File systems stop at 255 bytes for one component.
 const LONGEST_COMPONENT: usize = 200;
+
+/// The component of an empty name.
+const EMPTY: &str = "%empty";
+
+/// The separator between the kept part of a long name and its hash.
+const LONG: &str = "%long-";
+
+/// The beginning of the name of a folder that is being removed.
+pub(super) const GONE: &str = ".gone-";
 
 /// The length of the part of a long name that is kept before its hash.
 const KEPT_OF_LONG_NAME: usize = 120;
@@ -70,6 +79,35 @@ impl RunDirs {
         std::os::unix::fs::symlink(folder, link)
     }
 
+    /// The name of the folder of a workflow, or of a key.
+    #[must_use]
+    pub fn component(name: &str) -> String {
+        component(name)
+    }
+
+    /// Whether a folder may have such a name.
+    pub(super) fn is_component(name: &str) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'%');
+        !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_plain)
+    }
+
+    /// The text that became the name of a folder; none where it was too long for that.
+    pub(super) fn decoded(name: &str) -> Option<String> {
+        if name == EMPTY {
+            return Some(String::new());
+        }
+        let text = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+        (component(&text) == name).then_some(text)
+    }
+
+    /// The path of a run's folder below the root, without the links of former names.
+    pub(super) fn path_below(&self, run: &RunRef) -> String {
+        let named = component(&run.workflow);
+        let linked =
+            std::fs::read_link(self.root.join(&named)).ok().and_then(|to| to.into_os_string().into_string().ok());
+        format!("{}/{}/{}", linked.unwrap_or(named), component(&run.key), run.number)
+    }
+
     /// The folder of a run. Different runs have different folders, all below the root, whatever
     /// their names are.
     pub fn path(&self, run: &RunRef) -> PathBuf {
@@ -83,7 +121,7 @@ impl RunDirs {
 /// One path component for any text: never empty, never with a leading dot, never too long.
 fn component(name: &str) -> String {
     if name.is_empty() {
-        return "%empty".to_owned();
+        return EMPTY.to_owned();
     }
     let mut encoded = utf8_percent_encode(name, ESCAPED).to_string();
     if encoded.starts_with('.') {
@@ -91,7 +129,7 @@ fn component(name: &str) -> String {
     }
     if encoded.len() > LONGEST_COMPONENT {
         encoded.truncate(KEPT_OF_LONG_NAME);
-        encoded.push_str(&format!("%long-{:032x}", fnv1a_128(name.as_bytes())));
+        encoded.push_str(&format!("{LONG}{:032x}", fnv1a_128(name.as_bytes())));
     }
     encoded
 }
@@ -126,7 +164,7 @@ pub(crate) fn remove_dir(dir: &Path) -> Result<(), LocalError> {
     let Some(name) = dir.file_name() else {
         return Ok(());
     };
-    let mut hidden = OsString::from(".gone-");
+    let mut hidden = OsString::from(GONE);
     hidden.push(name);
     let hidden = dir.with_file_name(hidden);
     remove_if_there(&hidden)?;
@@ -167,6 +205,9 @@ mod tests {
             let component = component(name);
             assert!(!component.is_empty() && !component.starts_with('.'), "{name:?} → {component}");
             assert!(component.len() <= LONGEST_COMPONENT && !component.contains(['/', '\0']), "{name:?} → {component}");
+            assert!(RunDirs::is_component(&component), "{component}");
+            let read = RunDirs::decoded(&component);
+            assert!(read.as_deref() == Some(name) || name.len() > KEPT_OF_LONG_NAME && read.is_none(), "{read:?}");
         }
     }
 

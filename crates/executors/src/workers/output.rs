@@ -90,6 +90,8 @@ pub struct OutputReader {
     run: RunId,
     /// The worker on another machine that has it.
     worker: Option<Arc<str>>,
+    /// When the run ended, as far as that is known.
+    ended_at: Option<Timestamp>,
 }
 
 impl OutputReader {
@@ -97,7 +99,13 @@ impl OutputReader {
     pub(super) fn new(desk: Arc<dyn OutputDesk>, run: &RunId, external_id: Option<&str>) -> OutputReader {
         let read = external_id.map(ExternalId::read).unwrap_or_default();
         let worker = read.worker.filter(|_| read.loss.is_some());
-        OutputReader { desk, run: run.clone(), worker }
+        OutputReader { desk, run: run.clone(), worker, ended_at: None }
+    }
+
+    /// The same of a run that ended then, if it has ended.
+    #[must_use]
+    pub fn of_end(self, ended_at: Option<Timestamp>) -> OutputReader {
+        OutputReader { ended_at, ..self }
     }
 
     /// Reads a piece, see [`read_log`](crate::local::read_log).
@@ -180,7 +188,14 @@ impl OutputReader {
                 let first = Box::new(LocalError::NotStarted(run.to_string()));
                 Err(LocalError::NoCopy { first, why })
             }
-            (Ok(None), None) => Ok(OutputSource::Folder(launcher.output(&run))),
+            (Ok(None), None) => {
+                // A run that goes on may not have its folder yet.
+                let removed = match self.ended_at {
+                    Some(at) => launcher.removal(&run, Some(at)).await,
+                    None => None,
+                };
+                removed.map_or_else(|| Ok(OutputSource::Folder(launcher.output(&run))), Err)
+            }
         }
     }
 
@@ -217,7 +232,13 @@ impl OutputReader {
 
 /// Reads what a leader asked for.
 pub(super) async fn answer(launcher: &Launcher, question: &OutputQuestionDto) -> OutputAnswerDto {
-    let output = launcher.output(&run_ref(&question.run));
+    let run = run_ref(&question.run);
+    if !launcher.has(&run)
+        && let Some(removed) = launcher.removal(&run, None).await
+    {
+        return OutputAnswerDto { number: question.number, read: Err(removed.to_string()) };
+    }
+    let output = launcher.output(&run);
     let read = match question.part {
         OutputPartDto::Piece(offset, most) => {
             let piece = output.piece(offset, most.min(LARGEST_PIECE)).await;

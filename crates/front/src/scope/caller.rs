@@ -8,7 +8,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{
     BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
-    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
+    RegisterKeys, RunFilter, SlotFilter, SlotRow, Space, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 
 use super::{ScopedQueries, View};
@@ -69,8 +69,8 @@ impl Queries for CallerQueries {
         self.now(|reader| reader.live_slots())
     }
 
-    fn size(&self) -> Result<Option<u64>, StoreError> {
-        self.now(|reader| reader.size())
+    fn space(&self) -> Result<Option<Space>, StoreError> {
+        self.now(|reader| reader.space())
     }
 
     fn slot_tallies(

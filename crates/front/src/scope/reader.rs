@@ -9,7 +9,7 @@ use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::adapter::SlotPlace;
 use kelos_store::{
     About, BackfillFilter, Columns, Digest, EventFilter, Page, PageRequest, PastDefinition, Queries, Recount, Register,
-    RegisterKeys, RunFilter, SlotFilter, SlotRow, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
+    RegisterKeys, RunFilter, SlotFilter, SlotRow, Space, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
 };
 
 use super::View;
@@ -298,7 +298,7 @@ impl Queries for ScopedQueries {
     }
 
     /// Of all projects together, so it is nobody's who sees some of them.
-    fn size(&self) -> Result<Option<u64>, StoreError> {
+    fn space(&self) -> Result<Option<Space>, StoreError> {
         Ok(None)
     }
 

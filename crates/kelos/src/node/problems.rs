@@ -9,6 +9,8 @@ use kelos_model::time::text::format_short;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_store::log::RefusedRequest;
 
+use crate::history::History;
+
 /// The problems of a source of facts, which has no file.
 pub(super) fn source_problems(source: &SourceStatus) -> Vec<Problem> {
     let of = |code, message| Problem::error(&source.name, code, message);
@@ -40,6 +42,14 @@ pub(super) fn inbox_problems(inbox: &InboxStatus) -> Vec<Problem> {
         Problem { hint: Some(hint), ..Problem::error("inbox", ProblemCode::RequestRefused, message) }
     });
     fails.chain(refused).collect()
+}
+
+/// The problem of folders of runs that can't be looked at or removed.
+pub(super) fn history_problem(history: &History) -> Option<Problem> {
+    let problem = history.problem()?;
+    let hint = "it is tried again within hours; kelos storage says what takes how much".to_owned();
+    let problem = Problem::error("history", ProblemCode::HistoryFails, format!("failed to {problem}"));
+    Some(Problem { severity: Severity::Warning, hint: Some(hint), ..problem })
 }
 
 /// The problems of checkpoints, which have no file.

@@ -39,7 +39,11 @@ pub(super) struct Piece {
 }
 
 pub(super) fn unreadable(error: &LocalError) -> Fault {
-    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "log-unreadable", format!("failed to {error}"))
+    let (status, code) = match error {
+        LocalError::Removed { .. } | LocalError::RemovedOrNone(_) => (StatusCode::GONE, "output-removed"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
+    };
+    Fault::new(status, code, format!("failed to {error}"))
 }
 
 /// Refuses a number of a query that is none from 1 to `most`.
@@ -163,6 +167,10 @@ impl LogFollower {
                     None => continue,
                 },
                 (Ok(run), Ok(_)) if run.state.is_final() => {
+                    let event = self.ending(run);
+                    return Some((event, self));
+                }
+                (Ok(run), Err(LocalError::Removed { .. } | LocalError::RemovedOrNone(_))) if run.state.is_final() => {
                     let event = self.ending(run);
                     return Some((event, self));
                 }

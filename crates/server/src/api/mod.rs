@@ -28,6 +28,7 @@ mod rerun;
 mod runs;
 mod schedules;
 mod slots;
+mod storage;
 mod stuck;
 mod workers;
 mod workflows;
@@ -157,6 +158,8 @@ fn of_server() -> OpenApiRouter<Front> {
         .routes(routes!(health::problems))
         .routes(routes!(endpoints::list))
         .routes(routes!(health::step))
+        .routes(routes!(storage::storage))
+        .routes(routes!(storage::agree))
 }
 
 fn split() -> (Router<Front>, Description) {

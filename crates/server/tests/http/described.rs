@@ -38,8 +38,9 @@ async fn every_described_route_answers_and_knows_its_parameters() {
         for method in methods.as_object().unwrap().keys() {
             let method: Method = method.to_uppercase().parse().unwrap();
             let reply = server.ask(method.clone(), &format!("{filled}?nonsense=1"), "").await;
-            // Only the owner of a server that asks for no credential may change users, only workers offer to work, and only nodes report.
-            let is_of_others = path.starts_with("/api/v1/nodes/") || path.ends_with("/offer");
+            // Only the owner of a server that asks for no credential may change users and agree, only workers offer to work, and only nodes report.
+            let is_of_others =
+                path.starts_with("/api/v1/nodes/") || path.ends_with("/offer") || path.ends_with("/agree");
             if path.starts_with("/api/v1/users/") || is_of_others {
                 continue;
             }

@@ -14,7 +14,7 @@ use crate::contract::{SlotRow, StoreError};
 use crate::cursor::{SlotPlace, Span};
 use crate::queries::{
     About, BackfillFilter, EventFilter, Order, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
-    RunFilter, SlotFilter,
+    RunFilter, SlotFilter, Space,
 };
 use crate::record::{TurnColumns, TurnContent, TurnRecord};
 use crate::tally::{Columns, Tallies, Tally};
@@ -252,7 +252,7 @@ impl Queries for MemoryDisk {
         Ok(self.state().live_slots())
     }
 
-    fn size(&self) -> Result<Option<u64>, StoreError> {
+    fn space(&self) -> Result<Option<Space>, StoreError> {
         Ok(None)
     }
 

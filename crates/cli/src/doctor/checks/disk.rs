@@ -48,6 +48,15 @@ pub(in crate::doctor) struct DatabaseFiles {
     pub(in crate::doctor) age: Option<Duration>,
 }
 
+/// The folders of runs.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::doctor) struct RunFolders {
+    pub(in crate::doctor) count: u64,
+    pub(in crate::doctor) bytes: u64,
+    /// Whether there are more, which were not counted.
+    pub(in crate::doctor) has_more: bool,
+}
+
 /// The limits of a process on files; none if there is no limit.
 #[derive(Debug, Clone)]
 pub(in crate::doctor) struct FileLimits {
@@ -63,6 +72,8 @@ pub(in crate::doctor) struct DiskUsage {
     /// The file systems; that of the state comes first.
     pub(in crate::doctor) spaces: Vec<Space>,
     pub(in crate::doctor) database: Option<DatabaseFiles>,
+    /// The folders of runs; none if they can't be read.
+    pub(in crate::doctor) runs: Option<RunFolders>,
     pub(in crate::doctor) limits: FileLimits,
 }
 
@@ -88,13 +99,18 @@ fn summary(usage: &DiskUsage) -> String {
     if let Some(DatabaseFiles { bytes: size, log_bytes, .. }) = &usage.database {
         parts.push(format!("kelos.db has {}, its write-ahead log {}", bytes(*size), bytes(*log_bytes)));
     }
+    parts.extend(usage.runs.as_ref().map(|runs| {
+        let least = if runs.has_more { "more than " } else { "" };
+        let folders = if runs.count == 1 { "folder" } else { "folders" };
+        format!("runs/ has {least}{} {folders} with {least}{}", runs.count, bytes(runs.bytes))
+    }));
     parts.join("; ")
 }
 
 fn space(space: &Space) -> Option<Diagnosis> {
     let is_low = space.free < LOW || (space.free < space.total / LOW_PART && space.free < PLENTY);
     let words = format!("only {} of {} are free for {}", bytes(space.free), bytes(space.total), space.holds);
-    let advice = "make room: folders in runs/ of runs that have ended may be deleted, if nobody needs their output";
+    let advice = "make room: let folders of runs go sooner, by \"history\" in the file of --config; kelos storage says what takes how much";
     match (space.free < FULL, is_low) {
         (true, _) => Some(Diagnosis::wrong(CHECK, words, advice)),
         (false, true) => Some(Diagnosis::warning(CHECK, words, advice)),
@@ -169,7 +185,8 @@ mod tests {
             file_size: Some(file_size).filter(|limit| *limit > 0),
             open_files: Some(open_files),
         };
-        DiskUsage { spaces: vec![space], database: Some(DatabaseFiles { bytes, log_bytes, age }), limits }
+        let runs = Some(RunFolders { count: 12, bytes: 3 << 20, has_more: false });
+        DiskUsage { spaces: vec![space], runs, database: Some(DatabaseFiles { bytes, log_bytes, age }), limits }
     }
 
     fn told(usage: &DiskUsage) -> Vec<String> {
@@ -181,7 +198,9 @@ mod tests {
         let well = usage(space_of(40 * GIB, 100 * GIB, 900_000), [GIB, 4 << 20, 100], [0, 4096]);
         assert_eq!(
             told(&well),
-            ["Ok 40 GiB of 100 GiB are free for the state; kelos.db has 1.0 GiB, its write-ahead log 4.0 MiB"]
+            [
+                "Ok 40 GiB of 100 GiB are free for the state; kelos.db has 1.0 GiB, its write-ahead log 4.0 MiB; runs/ has 12 folders with 3.0 MiB"
+            ]
         );
     }
 

@@ -10,8 +10,8 @@ use crate::text::count;
 
 const CHECK: &str = "endpoints";
 
-/// The codes of problems that are not of definitions, but of services outside.
-const CODES: [&str; 7] = [
+/// The codes of problems that are not of definitions, but of services outside, and of the folders of runs.
+    "history-fails",
     "source-fails",
     "source-notice",
     "inbox-fails",

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kelos_executors::local::{WalkEntry, walk};
 use rustix::fs::{Access, access, statvfs};
 use rustix::process::geteuid;
 
 use super::data::DataReading;
 use crate::access::{OWNER, SESSIONS};
-use crate::doctor::checks::disk::{DiskUsage, FileLimits, Space};
+use crate::doctor::checks::disk::{DiskUsage, FileLimits, RunFolders, Space};
 use crate::doctor::checks::permissions::{Content, FileRights, Rights};
 use crate::doctor::installation::Installation;
 use crate::location::{DATABASE, Location, SERVER_JSON};
+
+/// Folders of runs that are counted.
+const MOST_COUNTED: u64 = 100_000;
 
 /// The folder of runs, in the folder of state.
 const RUNS: &str = "runs";
@@ -42,7 +47,21 @@ pub(super) fn disk(state: &Path, data: Option<&DataReading>, is_up: bool) -> Dis
         }
     }
     let spaces = spaces.into_iter().map(|(space, held)| Space { holds: enumerated(&held), ..space }).collect();
-    DiskUsage { spaces, database: data.and_then(|data| data.files.clone()), limits: limits(state, is_up) }
+    let (database, runs) = (data.and_then(|data| data.files.clone()), run_folders(&state.join(RUNS)));
+    DiskUsage { spaces, database, runs, limits: limits(state, is_up) }
+}
+
+/// The folders of runs, up to a number.
+fn run_folders(root: &Path) -> Option<RunFolders> {
+    let mut runs = RunFolders { count: 0, bytes: 0, has_more: false };
+    let walked = walk(root, &mut |found| {
+        if let WalkEntry::Run(run) = found {
+            (runs.count, runs.bytes) = (runs.count + 1, runs.bytes.saturating_add(run.bytes));
+            runs.has_more = runs.count >= MOST_COUNTED;
+        }
+        if runs.has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    walked.ok().map(|()| runs)
 }
 
 /// Names with commas, and with an `and` before the last one.

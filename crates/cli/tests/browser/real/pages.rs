@@ -71,6 +71,7 @@ pub(super) fn pages(house: &House) -> Vec<String> {
         "/ui/workflows/Shop.Load",
         "/ui/display",
         "/ui/workers",
+        "/ui/storage",
         "/ui/nodes",
         "/ui/access",
         "/ui/sign-in",

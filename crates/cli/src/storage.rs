@@ -1,0 +1,162 @@
+//! `kelos storage`: what takes how much, how long it is kept, and what goes next.
+
+use comfy_table::Cell;
+use kelos_model::history::size_text;
+use kelos_wire::{FoldersDto, RunFoldersDto, StorageDto};
+
+use crate::address::Query;
+use crate::client::Reply;
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::options::{Because, Door};
+use crate::{render, text as words};
+
+/// Workflows that are printed.
+const PRINTED: usize = 20;
+
+#[derive(clap::Args)]
+pub(crate) struct StorageArgs {
+    /// Agree that folders of runs are removed as the settings say, also those from before
+    #[arg(long)]
+    agree: bool,
+    #[command(flatten)]
+    because: Because,
+    #[command(flatten)]
+    door: Door,
+}
+
+pub(crate) fn run(args: &StorageArgs) -> Result<u8, Failure> {
+    let client = Connection::open(&args.door)?;
+    let found: Reply<StorageDto> = match args.agree {
+        true => client.post("agree to the removal of folders of runs", "/storage/agree", &args.because.body())?,
+        false => client.get("read what takes how much", "/storage", &Query::new())?,
+    };
+    if args.door.form.json {
+        words::json(&found);
+        return Ok(0);
+    }
+    if args.agree {
+        words::line("Agreed: folders of runs are removed as the settings say, from now on.");
+        return Ok(0);
+    }
+    for line in lines(&found) {
+        words::line(line);
+    }
+    if let Some(runs) = found.runs.as_ref().filter(|runs| !runs.workflows.is_empty()) {
+        largest(runs);
+    }
+    Ok(0)
+}
+
+fn lines(found: &StorageDto) -> Vec<String> {
+    let database = &found.database;
+    let sizes =
+        [(database.bytes, "in kelos.db"), (database.free_bytes, "of it free"), (database.log_bytes, "in kelos.db-wal")];
+    let mut sizes: Vec<String> =
+        sizes.into_iter().filter_map(|(bytes, place)| Some(format!("{} {place}", size_text(bytes?)))).collect();
+    sizes.push(words::count(usize::try_from(database.events).unwrap_or(usize::MAX), "event"));
+    sizes.push(words::count(usize::try_from(database.slots).unwrap_or(usize::MAX), "slot"));
+    let mut lines = vec![format!("database   {}; events and slots are kept for ever", sizes.join(", "))];
+    match &found.runs {
+        Some(runs) => lines.push(format!("runs       {}, as of {}", folders(&runs.all), runs.looked_at.short())),
+        None if found.terms.is_some() => {
+            lines.push("runs       the folders are looked at for the first time".to_owned())
+        }
+        None => {}
+    }
+    lines.push(match &found.terms {
+        Some(terms) => format!("kept       {terms}"),
+        None => "kept       everything".to_owned(),
+    });
+    lines.extend(found.projects.iter().map(|own| format!("           in {}: {}", own.project, own.terms)));
+    if let Some(runs) = &found.runs {
+        lines.extend(outlook(found, runs));
+    }
+    if found.removed.folders > 0 {
+        lines.push(format!("removed    {} since the server started", folders(&found.removed)));
+    }
+    lines.extend(found.problem.iter().map(|problem| format!("problem    failed to {problem}")));
+    lines
+}
+
+/// The folders that go, and when.
+fn outlook(found: &StorageDto, runs: &RunFoldersDto) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_agreed = found.consent.as_deref() != Some("missing");
+    if runs.going.folders > 0 {
+        let when = if is_agreed { "goes       " } else { "would go   " };
+        lines.push(format!("{when}{}", folders(&runs.going)));
+    }
+    if runs.held.folders > 0 {
+        lines.push(format!("held       {}: live, or their outcome is not known", folders(&runs.held)));
+    }
+    if let (Some(at), Some(workflow)) = (&runs.next_at, &runs.next_workflow) {
+        let soon =
+            if runs.soon.folders > 0 { format!("; {} within 7 days", folders(&runs.soon)) } else { String::new() };
+        lines.push(format!("next       {} of {workflow}{soon}", at.short()));
+    }
+    if !is_agreed && found.terms.is_some() {
+        lines.push(
+            "Nothing goes until somebody agrees: these folders are from before. `kelos storage --agree`".to_owned(),
+        );
+    }
+    lines
+}
+
+fn largest(runs: &RunFoldersDto) {
+    let mut table = render::table(&["WORKFLOW", "FOLDERS", "SIZE"]);
+    for one in runs.workflows.iter().take(PRINTED) {
+        table.add_row([Cell::new(&one.workflow), Cell::new(one.folders), Cell::new(size_text(one.bytes))]);
+    }
+    render::print(table);
+    let more = runs.more_workflows + runs.workflows.len().saturating_sub(PRINTED) as u64;
+    if more > 0 {
+        words::line(format!("and {more} more workflows"));
+    }
+}
+
+fn folders(of: &FoldersDto) -> String {
+    let count = words::count(usize::try_from(of.folders).unwrap_or(usize::MAX), "folder");
+    format!("{count} with {}", size_text(of.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn tally(folders: u64, bytes: u64) -> FoldersDto {
+        FoldersDto { folders, bytes }
+    }
+
+    #[test]
+    fn what_would_go_of_before_is_said_with_the_way_to_agree() {
+        let runs = RunFoldersDto {
+            all: tally(1200, 12_000_000),
+            going: tally(1000, 10_000_000),
+            held: tally(1, 4000),
+            soon: tally(2, 8000),
+            next_at: Some(Timestamp::from_second(86_400).unwrap().into()),
+            next_workflow: Some("etl".to_owned()),
+            ..RunFoldersDto::default()
+        };
+        let found = StorageDto {
+            terms: Some("90 days".to_owned()),
+            consent: Some("missing".to_owned()),
+            runs: Some(runs.clone()),
+            ..StorageDto::default()
+        };
+        let told = lines(&found).join("\n");
+        for part in [
+            "1200 folders with 12 MB",
+            "would go   1000 folders with 10 MB",
+            "next       1970-01-02T00:00Z of etl; 2 folders",
+            "--agree",
+        ] {
+            assert!(told.contains(part), "{part} is not in {told}");
+        }
+        let agreed = lines(&StorageDto { consent: Some("agreed".to_owned()), ..found }).join("\n");
+        assert!(agreed.contains("goes       1000 folders") && !agreed.contains("--agree"), "{agreed}");
+    }
+}

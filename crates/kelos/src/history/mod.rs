@@ -1,0 +1,151 @@
+//! The folders of runs of this machine, kept within the settings of history.
+//!
+//! A thread of its own looks at all of them now and then, in small portions with pauses, says what takes how much, and removes what the
+//! policy lets go, once it is agreed. Absent: the database, of which nothing is removed.
+
+mod consent;
+mod figures;
+
+mod names;
+mod pause;
+mod sweep;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kelos_engine::Handle;
+use kelos_model::history::HistorySettings;
+
+pub use consent::{AGREED, Consent, mark_new};
+pub use figures::{Failures, Figures, Share, Tally};
+
+use pause::Pause;
+use sweep::Sweep;
+
+/// The time between two looks at all folders.
+const EVERY: Duration = Duration::from_secs(3600);
+/// The time between two looks is at least so many times that of a look.
+const SHARE: u32 = 50;
+/// Workflows whose share is told.
+const TOLD: usize = 1000;
+
+/// The configuration of history.
+pub struct HistoryConfig {
+    /// The settings.
+    pub settings: HistorySettings,
+    /// The folders below which the folders of runs are.
+    pub roots: Vec<PathBuf>,
+}
+
+/// The history of a node. Cheap to clone.
+#[derive(Clone)]
+pub struct History {
+    settings: Arc<HistorySettings>,
+    known: Arc<Mutex<Knowledge>>,
+    orders: Sender<Order>,
+}
+
+/// The knowledge of the folders.
+#[derive(Debug, Clone, Default)]
+struct Knowledge {
+    figures: Option<Arc<Figures>>,
+    removed: Tally,
+    problem: Option<String>,
+    is_over: bool,
+}
+
+/// An order to the thread.
+enum Order {
+    Look,
+    End,
+}
+
+impl History {
+    /// Begins to look at the folders of runs of a node.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(crate) fn start(config: HistoryConfig, handle: &Handle) -> std::io::Result<History> {
+        let (orders, given) = channel();
+        let HistoryConfig { settings, roots } = config;
+        let history = History { settings: Arc::new(settings), known: Arc::default(), orders };
+        let (known, settings, handle) = (history.known.clone(), history.settings.clone(), handle.clone());
+        let work = move || follow(&given, &known, || sweep(&settings, &roots, &handle, &known));
+        std::thread::Builder::new().name("history".to_owned()).spawn(work)?;
+        Ok(history)
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &HistorySettings {
+        &self.settings
+    }
+
+    /// The figures of the last look; none before the first has ended.
+    #[must_use]
+    pub fn figures(&self) -> Option<Arc<Figures>> {
+        lock(&self.known).figures.clone()
+    }
+
+    /// The folders that were removed since the start.
+    #[must_use]
+    pub fn removed(&self) -> Tally {
+        lock(&self.known).removed
+    }
+
+    /// The reason for which folders can't be looked at or removed, in words that complete "failed to …".
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        lock(&self.known).problem.clone()
+    }
+
+    /// Has the folders looked at soon.
+    pub fn look(&self) {
+        // A thread that has ended looks at nothing any more.
+        let _ = self.orders.send(Order::Look);
+    }
+
+    /// Ends it, within a moment.
+    pub(crate) fn end(&self) {
+        lock(&self.known).is_over = true;
+        let _ = self.orders.send(Order::End);
+    }
+}
+
+fn lock(known: &Mutex<Knowledge>) -> std::sync::MutexGuard<'_, Knowledge> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sweeps now and then, and when it is ordered, until the end.
+fn follow(given: &Receiver<Order>, known: &Mutex<Knowledge>, sweep: impl Fn()) {
+    loop {
+        let began = Instant::now();
+        sweep();
+        if lock(known).is_over {
+            return;
+        }
+        match given.recv_timeout(EVERY.max(began.elapsed() * SHARE)) {
+            Ok(Order::Look) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Looks at all folders once, and removes what goes if that is agreed.
+fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: &Mutex<Knowledge>) {
+    let is_over = || lock(known).is_over;
+    let now = handle.now();
+    let sweep = Sweep { settings, roots, reader: &**handle.reader(), now, pause: Pause::default(), is_over: &is_over };
+    let note = |figures: Figures, removed: Tally| {
+        let mut known = lock(known);
+        known.problem = figures.failures.words();
+        known.figures = Some(Arc::new(figures));
+        known.removed.add(removed);
+    };
+    if let Err(error) = sweep.run(&note) {
+        tracing::warn!("failed to {error}; the folders of runs stay as they are for now");
+        lock(known).problem = Some(error.to_string());
+    }
+}

@@ -1,0 +1,105 @@
+//! Storage: what takes how much, and how long folders of runs are kept.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Instant;
+
+/// The sizes of what is stored on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StorageDto {
+    /// The database.
+    pub database: DatabaseDto,
+    /// The terms on which folders of runs are kept, in words; none if everything is kept.
+    pub terms: Option<String>,
+    /// The terms of single projects.
+    pub projects: Vec<ProjectTermsDto>,
+    /// Whether folders are removed: `new` (from the beginning), `agreed`, or `missing` until somebody agrees.
+    pub consent: Option<String>,
+    /// The folders of runs; none before the first look at them has ended.
+    pub runs: Option<RunFoldersDto>,
+    /// The folders that were removed since the server started.
+    pub removed: FoldersDto,
+    /// The reason for which folders can't be looked at or removed, which completes "failed to …".
+    pub problem: Option<String>,
+}
+
+/// The terms of a project.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectTermsDto {
+    /// The project.
+    pub project: String,
+    /// How long its folders are kept, in words.
+    pub terms: String,
+}
+
+/// The database.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseDto {
+    /// The bytes of its file; none of a store in memory.
+    pub bytes: Option<u64>,
+    /// The bytes of its write-ahead log.
+    pub log_bytes: Option<u64>,
+    /// The bytes of its file that are free for new data.
+    pub free_bytes: Option<u64>,
+    /// Events in the log.
+    pub events: u64,
+    /// Slots, with the times of backlogs.
+    pub slots: u64,
+}
+
+/// A number of folders, and the bytes that they take on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FoldersDto {
+    /// The number of folders.
+    pub folders: u64,
+    /// The bytes that they take.
+    pub bytes: u64,
+}
+
+/// The folders of one workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowFoldersDto {
+    /// The workflow; the name of a folder if no workflow has it.
+    pub workflow: String,
+    /// Its folders.
+    pub folders: u64,
+    /// The bytes that they take.
+    pub bytes: u64,
+}
+
+/// The folders of runs, as they were at the last look.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunFoldersDto {
+    /// When the look began.
+    pub looked_at: Instant,
+    /// Milliseconds that it took.
+    pub took_millis: u64,
+    /// All folders.
+    pub all: FoldersDto,
+    /// The workflows with most bytes, the largest first, at most 1000.
+    pub workflows: Vec<WorkflowFoldersDto>,
+    /// The number of further workflows.
+    pub more_workflows: u64,
+    /// Folders that the terms let go now; they stay until somebody agrees.
+    pub going: FoldersDto,
+    /// Folders that the terms would let go, but which stay: their run or slot is live, or its outcome is not known.
+    pub held: FoldersDto,
+    /// Folders that go within seven days.
+    pub soon: FoldersDto,
+    /// When the next one goes, at the earliest.
+    pub next_at: Option<Instant>,
+    /// The workflow of that one.
+    pub next_workflow: Option<String>,
+}
