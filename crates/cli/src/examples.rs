@@ -322,6 +322,8 @@ const EXAMPLES: &[Examples] = &[
         ],
     ),
     of("workers", &[("kelos workers", "who runs commands, with how much room, since when")]),
+    of("alerts", &[("kelos alerts", "what is open, who is told, and whether the channels work")]),
+    of("alerts test", &[("kelos alerts test team", "send a notice that says that nothing has happened")]),
     of("capacity", &[("kelos capacity", "who holds permits, and who waits")]),
     of(
         "groups",

@@ -1,5 +1,7 @@
 //! A complete Kelos in one process: store, scripts, executors and engine, wired together.
 
+#[cfg(feature = "alerts")]
+mod alerting;
 mod former;
 #[cfg(feature = "scripts")]
 mod problems;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "alerts")]
+use kelos_alerts::Alerts;
 #[cfg(feature = "checkpoints")]
 use kelos_checkpoints::{Recorder, RecorderParts, Settings};
 use kelos_core::Config;
@@ -146,6 +150,9 @@ pub struct NodeConfig {
     /// The settings of signed checkpoints of the log, and the folder in which they are kept; none for a node that makes none.
     #[cfg(feature = "checkpoints")]
     pub checkpoints: Option<(Settings, PathBuf)>,
+    /// The settings of alerts, and the address of the server in their links; none for a node that sends none.
+    #[cfg(feature = "alerts")]
+    pub alerts: Option<(kelos_alerts::Settings, Option<String>)>,
 }
 
 impl NodeConfig {
@@ -182,6 +189,8 @@ impl NodeConfig {
             kafka: Vec::new(),
             #[cfg(feature = "checkpoints")]
             checkpoints: None,
+            #[cfg(feature = "alerts")]
+            alerts: None,
         }
     }
 }
@@ -256,6 +265,8 @@ pub struct Node {
     others: Arc<Mutex<Vec<ProblemSource>>>,
     #[cfg(feature = "checkpoints")]
     checkpoints: Option<Recorder>,
+    #[cfg(feature = "alerts")]
+    alerts: Option<Alerts>,
 }
 
 /// A function that finds problems of something outside of the node, whenever they are asked for.
@@ -320,6 +331,11 @@ impl Node {
         let inbox = inbox.map(|log| InboxReader::start(log.store().clone(), &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
+        #[cfg(feature = "alerts")]
+        let alerts = config.alerts.map(|settings| {
+            let lookout = alerting::lookout(scripts.clone(), sources.clone(), storage.clone());
+            alerting::start(settings, (&handle, &http, &desk), lookout, &runtime)
+        });
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -341,6 +357,8 @@ impl Node {
             others: Arc::default(),
             #[cfg(feature = "checkpoints")]
             checkpoints,
+            #[cfg(feature = "alerts")]
+            alerts,
         })
     }
 
@@ -414,6 +432,13 @@ impl Node {
         &self.http
     }
 
+    /// The alerts; none where there are neither channels nor rules.
+    #[cfg(feature = "alerts")]
+    #[must_use]
+    pub fn alerts(&self) -> Option<&Alerts> {
+        self.alerts.as_ref()
+    }
+
     /// The file systems of paths.
     #[must_use]
     pub fn storage(&self) -> &Storage {
@@ -478,7 +503,7 @@ impl Node {
 
     #[cfg(feature = "scripts")]
     /// The problems of the definitions, of scripts, of names that belong to other owners, of the sources of facts,
-    /// of requests in the store of the log, of files that are ignored, and the checkpoints.
+    /// of requests in the store of the log, of files that are ignored, the checkpoints, and the channels of alerts.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
@@ -490,6 +515,8 @@ impl Node {
         problems.extend(self.files.iter().flat_map(|files| files.problems()));
         #[cfg(feature = "checkpoints")]
         problems.extend(self.checkpoints.iter().flat_map(checkpoint_problems));
+        #[cfg(feature = "alerts")]
+        problems.extend(self.alerts.iter().flat_map(alerting::problems));
         problems
     }
 

@@ -6,6 +6,9 @@ pub const ACCESS_BUCKET: &str = "kelos.access";
 /// The bucket of the workers on other machines, by name: each has a [`WorkerRecord`](crate::workers::WorkerRecord).
 pub const WORKERS_BUCKET: &str = "kelos.workers";
 
+/// The bucket of alerts, with what has to be told and was not accepted yet.
+pub const ALERTS_BUCKET: &str = "kelos.alerts";
+
 /// Whether a bucket belongs to Kelos itself: people and scripts set none of its registers directly.
 #[must_use]
 pub fn is_reserved(bucket: &str) -> bool {

@@ -154,6 +154,8 @@ codes! {
     RequestRefused "request-refused",
     /// A checkpoint can't be made or sent, or the log contradicts it.
     CheckpointFails "checkpoint-fails",
+    /// An alert can't be kept or sent.
+    AlertFails "alert-fails",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

@@ -11,8 +11,15 @@ use crate::text::count;
 const CHECK: &str = "endpoints";
 
 /// The codes of problems that are not of definitions, but of services outside.
-const CODES: [&str; 6] =
-    ["source-fails", "source-notice", "inbox-fails", "request-refused", "checkpoint-fails", "bad-certificate"];
+const CODES: [&str; 7] = [
+    "source-fails",
+    "source-notice",
+    "inbox-fails",
+    "request-refused",
+    "checkpoint-fails",
+    "alert-fails",
+    "bad-certificate",
+];
 
 /// Whether a problem is one of a service outside.
 pub(in crate::doctor) fn is_outside(code: &str) -> bool {
