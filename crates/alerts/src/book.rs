@@ -299,7 +299,7 @@ impl Book {
         let incident = self.incidents.entry(cause).or_insert_with_key(|(condition, cause)| Incident {
             condition: *condition,
             cause: cause.clone(),
-            about: Vec::new(),
+            concerns: Vec::new(),
             opened_at: now,
             opened: seq,
             news: (seq, now),
@@ -385,7 +385,7 @@ impl Book {
         };
         for (cause, incident) in &self.incidents {
             let mut is_told = true;
-            for (number, rule) in self.rules.iter().enumerate().filter(|(_, rule)| incident.is_told_by(rule)) {
+            for (number, rule) in self.rules.iter().enumerate() {
                 if let Some((due, phase, count)) = incident.next(rule) {
                     is_told = false;
                     offer(due, Timer::Tell(cause.clone(), number, phase, count));

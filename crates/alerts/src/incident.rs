@@ -13,7 +13,7 @@ use crate::rule::{About, Rule};
 /// The most members whose names are kept; of the others there is a number, and the incident is over without them.
 const MOST_MEMBERS: usize = 1_000;
 /// The most workflows that an incident is known to be about.
-const MOST_ABOUT: usize = 100;
+const MOST_CONCERNS: usize = 100;
 /// The least time between two notices of one incident: failures of one cause that come one after the other are told together.
 const AT_MOST_EVERY: SignedDuration = SignedDuration::from_mins(15);
 /// How long after its last sign something that happened, and does not last, is forgotten.
@@ -26,9 +26,9 @@ pub struct Incident {
     pub condition: Condition,
     /// The name of the cause.
     pub cause: String,
-    /// The workflows that it is about, the first ones.
+    /// The first workflows that it is about.
     #[serde(default)]
-    pub about: Vec<About>,
+    pub concerns: Vec<Concern>,
     /// When it began.
     pub opened_at: Timestamp,
     /// The position in the log at which it began.
@@ -51,6 +51,15 @@ pub struct Incident {
     pub told: BTreeMap<String, Told>,
 }
 
+/// A workflow that an incident is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Concern {
+    /// The workflow.
+    pub about: About,
+    /// Since when the incident is about it.
+    pub since: Timestamp,
+}
+
 /// What a rule has told of an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
@@ -65,8 +74,8 @@ pub struct Told {
 impl Incident {
     /// Adds a member with what it is about, unless there are too many.
     pub(crate) fn add(&mut self, member: String, about: About, seq: u64) {
-        if self.about.len() < MOST_ABOUT && !self.about.contains(&about) {
-            self.about.push(about);
+        if self.concerns.len() < MOST_CONCERNS && self.concerns.iter().all(|one| one.about != about) {
+            self.concerns.push(Concern { about, since: self.news.1 });
         }
         if self.members.len() < MOST_MEMBERS || self.members.contains_key(&member) {
             self.members.insert(member, seq);
@@ -75,10 +84,9 @@ impl Incident {
         }
     }
 
-    /// Whether a rule tells it.
-    #[must_use]
-    pub fn is_told_by(&self, rule: &Rule) -> bool {
-        self.about.iter().any(|about| rule.tells(self.condition, about))
+    /// Since when it is about something that a rule tells; none if it is not.
+    fn concerns_since(&self, rule: &Rule) -> Option<Timestamp> {
+        self.concerns.iter().find(|one| rule.tells(self.condition, &one.about)).map(|one| one.since)
     }
 
     /// How many members it has.
@@ -87,11 +95,12 @@ impl Incident {
         self.members.len() as u64 + self.more
     }
 
-    /// The next notice of a rule that tells it: when it is due, its phase, and the number that makes its key.
+    /// The next notice of a rule, if it tells the incident: when it is due, its phase, and the number that makes its key.
     pub(crate) fn next(&self, rule: &Rule) -> Option<(Timestamp, Phase, u64)> {
         let plus = |at: Timestamp, wait| at.saturating_add(wait).unwrap_or(Timestamp::MAX);
+        let since = self.concerns_since(rule)?;
         let (due, phase, number) = match self.told.get(&rule.name) {
-            None => (plus(self.opened_at, rule.patience(self.condition)), Phase::Opened, self.opened),
+            None => (plus(since, rule.patience(self.condition)), Phase::Opened, self.opened),
             Some(told) if self.news.0 > told.news => {
                 (plus(told.at, AT_MOST_EVERY).max(self.news.1), Phase::Again, self.news.0)
             }

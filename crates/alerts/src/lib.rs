@@ -28,7 +28,7 @@ pub use book::{Book, Observed, Trouble};
 pub use channel::{Channel, Outlet, SendError};
 pub use condition::Condition;
 pub use details::Details;
-pub use incident::{Incident, Told};
+pub use incident::{Concern, Incident, Told};
 pub use notice::{Notice, Phase};
 pub use rule::{About, Rule};
 pub use settings::Settings;

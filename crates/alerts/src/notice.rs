@@ -104,7 +104,7 @@ impl Notice {
             channel: channel.to_owned(),
             phase,
             condition: incident.condition,
-            about: incident.about.first().cloned().unwrap_or_default(),
+            about: incident.concerns.first().map(|one| one.about.clone()).unwrap_or_default(),
             due,
             opened_at: incident.opened_at,
             words: incident.words.clone(),

@@ -1,7 +1,7 @@
 //! Alerts as a caller may see them, and the test of a channel.
 
 use axum::http::StatusCode;
-use kelos_alerts::{About, AlertsStatus, ChannelStatus, Condition, Incident, Rule, TestError};
+use kelos_alerts::{AlertsStatus, ChannelStatus, Concern, Condition, Incident, Rule, TestError};
 use kelos_model::Actor;
 use kelos_model::time::format_duration;
 use kelos_store::StoreError;
@@ -59,8 +59,8 @@ impl App {
 /// Whether all that an incident is about is seen.
 fn is_seen(incident: &Incident, view: Option<&View>) -> bool {
     let has = |view: &View| {
-        let of_view = |about: &About| about.workflow.as_ref().is_some_and(|workflow| view.has(workflow));
-        !incident.about.is_empty() && incident.about.iter().all(of_view)
+        let of_view = |one: &Concern| one.about.workflow.as_ref().is_some_and(|workflow| view.has(workflow));
+        !incident.concerns.is_empty() && incident.concerns.iter().all(of_view)
     };
     view.is_none_or(has)
 }

@@ -46,6 +46,7 @@ fn config() -> Target {
             Links::parse(input),
             Watch::parse(input),
             kelos_checkpoints::Settings::parse(input),
+            kelos_alerts::Settings::parse(input),
         );
         for topic in Cluster::parse(input).into_iter().flatten().flat_map(|cluster| cluster.topics) {
             let Ok(mapping) = topic.mapping() else { continue };

@@ -72,6 +72,7 @@ pub(super) fn pages(house: &House) -> Vec<String> {
         "/ui/display",
         "/ui/workers",
         "/ui/nodes",
+        "/ui/alerts",
         "/ui/access",
         "/ui/sign-in",
         "/ui/workflows/source/versions/1",
