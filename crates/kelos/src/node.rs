@@ -285,8 +285,7 @@ impl Node {
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
     pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
-        let launcher = Node::launcher_of(&config)?;
-        let reader: Arc<dyn Queries> = store.reader();
+        let (launcher, reader): (_, Arc<dyn Queries>) = (Node::launcher_of(&config)?, store.reader());
         #[cfg(feature = "nodes")]
         let files = shared_files(&config, &*reader)?;
         #[cfg(feature = "scripts")]
@@ -298,9 +297,7 @@ impl Node {
         let storage = config.storage.clone();
         let (desk, core, executors) = desk_of(&config, &launcher, &runtime)?;
         #[cfg(feature = "http")]
-        let (http, records, services) = services(&config, &reader, &functions, &runtime);
-        #[cfg(feature = "http")]
-        let executors = executors.and(services);
+        let (http, records, executors) = services(executors, &config, &reader, &functions, &runtime);
         let mut sources = config.sources;
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
@@ -327,15 +324,11 @@ impl Node {
         #[cfg(feature = "nodes")]
         watch_shared(scripts.as_ref(), files.as_ref(), &handle, config.reload_every, &runtime)?;
         let sources = Sources::start(sources, &handle, &runtime);
-        let inbox = config.log.as_ref();
-        let inbox = inbox.map(|log| InboxReader::start(log.store().clone(), &handle, &runtime)).transpose()?;
+        let inbox = config.log.as_ref().map(|log| inbox_of(log, &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
         #[cfg(feature = "alerts")]
-        let alerts = config.alerts.map(|settings| {
-            let lookout = alerting::lookout(scripts.clone(), sources.clone(), storage.clone());
-            alerting::start(settings, (&handle, &http, &desk), lookout, &runtime)
-        });
+        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, &storage), &runtime);
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -615,6 +608,11 @@ fn scripts_of(
     let scripts =
         scripts.updating_schedules(config.update_schedules).serving(serves).allowing(config.secrets.allowed().clone());
     Ok(Some(scripts.planning(config.core.planning_window)))
+}
+
+/// The reader of the requests in the store of a log.
+fn inbox_of(log: &LogState, handle: &Handle, runtime: &Runtime) -> std::io::Result<InboxReader> {
+    InboxReader::start(log.store().clone(), handle, runtime)
 }
 
 /// The functions of a node without scripts.

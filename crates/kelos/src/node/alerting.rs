@@ -10,19 +10,21 @@ use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
 use tokio::runtime::Handle as Runtime;
 
-/// Starts the alerts of a node, by their settings and the address of its server in links.
+/// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
 pub(super) fn start(
-    (settings, url): (Settings, Option<String>),
+    config: Option<(Settings, Option<String>)>,
     (handle, http, hub): (&Handle, &Http, &Hub),
-    lookout: Lookout,
+    (scripts, sources, storage): (&Option<ScriptFolder>, &Sources, &Storage),
     runtime: &Runtime,
-) -> Alerts {
-    let parts = AlertParts { settings, url, handle: handle.clone(), http: http.clone(), hub: hub.clone(), lookout };
-    Alerts::start(parts, runtime)
+) -> Option<Alerts> {
+    let (settings, url) = config?;
+    let lookout = lookout(scripts.clone(), sources.clone(), storage.clone());
+    let (handle, http, hub) = (handle.clone(), http.clone(), hub.clone());
+    Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
 }
 
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, and sources of facts.
-pub(super) fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) -> Lookout {
+fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) -> Lookout {
     Box::new(move || {
         let mut found = Observed { knows_scripts: true, ..Observed::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
