@@ -8,10 +8,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::{
-    accounts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, doctor, examples,
-    export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, pause, plan, queue,
-    relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start, storage, stuck,
-    submit, tell, test, types, up, verify, watch, why, worker, workers,
+    accounts, alerts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, doctor,
+    examples, export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, pause,
+    plan, queue, relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start,
+    storage, stuck, submit, tell, test, types, up, verify, watch, why, worker, workers,
 };
 
 const EXIT_CODES: &str = "\
@@ -80,6 +80,8 @@ commands! {
     Worker(worker::WorkerArgs) => remote_worker::run,
     /// List the workers of a server
     Workers(workers::WorkersArgs) => workers::run,
+    /// List open alerts, rules and channels; try a channel
+    Alerts(alerts::AlertsArgs) => alerts::run,
     /// Run one job of an app and exit; the exit code is the outcome of the job
     Run(run_job::RunArgs) => run_job::run,
     /// Check a folder of scripts for problems, without running anything

@@ -329,6 +329,8 @@ const EXAMPLES: &[Examples] = &[
             ("kelos storage --agree --reason 'the old output is archived'", "let folders from before go, too"),
         ],
     ),
+    of("alerts", &[("kelos alerts", "what is open, who is told, and whether the channels work")]),
+    of("alerts test", &[("kelos alerts test team", "send a notice that says that nothing has happened")]),
     of("capacity", &[("kelos capacity", "who holds permits, and who waits")]),
     of(
         "groups",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use kelos::history::{HistoryConfig, mark_new};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
+use kelos_alerts::Settings as AlertSettings;
 use kelos_checkpoints::Settings;
 use kelos_engine::secrets::Secrets;
 use kelos_engine::sources::Watch;
@@ -53,7 +54,7 @@ pub(crate) struct Tunables {
     #[arg(long)]
     pub(crate) allow_deploy: bool,
     /// JSON file with the groups of the board [default: one per project], links from runs to other pages, prefixes
-    /// to watch for new files, topics of Kafka to read, where checkpoints of the log are sent, the secrets and users of the
+    /// to watch for new files, topics of Kafka to read, where checkpoints of the log are sent, who is told what by alerts, the secrets and users of the
     /// system that projects may use, and rules of access
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
@@ -181,6 +182,8 @@ pub(crate) struct Pages {
     history: HistorySettings,
     /// The settings of checkpoints, for the node; none for a process that leads only while it has something to do.
     checkpoints: Option<Settings>,
+    /// The channels and rules of alerts, for the node; none where there are none.
+    alerts: Option<AlertSettings>,
     /// The secrets and users that projects may use; for the node, too.
     allowed: AllowList,
 }
@@ -214,6 +217,7 @@ impl Pages {
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let (kafka, allowed) = (Cluster::parse(&text).map_err(fail)?, AllowList::parse(&text).map_err(fail)?);
         let checkpoints = Some(Settings::parse(&text).map_err(fail)?);
+        let alerts = Some(AlertSettings::parse(&text).map_err(fail)?).filter(|alerts| !alerts.channels.is_empty());
         let rules = Rules::parse(&text).map_err(|error| fail(error.to_string()))?;
         let trust = TrustSettings::of_environment().with_file(&text).map_err(fail)?;
         let trust = Trust::new(trust).map_err(Failure::usage)?;
@@ -222,7 +226,21 @@ impl Pages {
         let telemetry = TelemetrySettings::parse(&text).map_err(fail)?;
         let watches = Watch::parse(&text).map_err(fail)?;
         let history = HistorySettings::parse(&text).map_err(fail)?;
-        Ok(Pages { groups, links, watches, kafka, rules, trust, limits, metrics, telemetry, history, checkpoints, allowed })
+        Ok(Pages {
+            groups,
+            links,
+            watches,
+            kafka,
+            rules,
+            trust,
+            limits,
+            metrics,
+            telemetry,
+            history,
+            checkpoints,
+            alerts,
+            allowed,
+        })
     }
 
     /// The secrets that projects may use.
@@ -312,6 +330,8 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.watches = std::mem::take(&mut pages.watches);
     use_kafka(&mut config, std::mem::take(&mut pages.kafka), &pages.trust)?;
     config.checkpoints = pages.checkpoints.take().map(|settings| (settings, data.clone()));
+    config.alerts =
+        pages.alerts.take().map(|settings| (settings, Some(address(&plan.listener, plan.reach.certificate.is_some()))));
     config.secrets = Secrets::new(std::mem::take(&mut pages.allowed));
     config.traces = pages.telemetry.has_traces();
     config.reload_every = plan.reload_every;

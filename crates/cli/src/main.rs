@@ -8,6 +8,7 @@ mod accounts;
 mod address;
 mod against;
 mod agent;
+mod alerts;
 mod apps;
 mod args;
 mod backfill;

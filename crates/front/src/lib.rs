@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod address;
+mod alerts;
 mod app;
 mod authority;
 pub mod backfill;

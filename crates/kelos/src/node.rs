@@ -1,5 +1,7 @@
 //! A complete Kelos in one process: store, scripts, executors and engine, wired together.
 
+#[cfg(feature = "alerts")]
+mod alerting;
 mod former;
 #[cfg(feature = "scripts")]
 mod problems;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "alerts")]
+use kelos_alerts::Alerts;
 #[cfg(feature = "checkpoints")]
 use kelos_checkpoints::{Recorder, RecorderParts, Settings};
 use kelos_core::Config;
@@ -151,6 +155,9 @@ pub struct NodeConfig {
     pub checkpoints: Option<(Settings, PathBuf)>,
     /// Whether runs are given the context of their trace: commands as `TRACEPARENT`, HTTP services as a header.
     pub traces: bool,
+    /// The settings of alerts, and the address of the server in their links; none for a node that sends none.
+    #[cfg(feature = "alerts")]
+    pub alerts: Option<(kelos_alerts::Settings, Option<String>)>,
 }
 
 impl NodeConfig {
@@ -189,6 +196,8 @@ impl NodeConfig {
             #[cfg(feature = "checkpoints")]
             checkpoints: None,
             traces: false,
+            #[cfg(feature = "alerts")]
+            alerts: None,
         }
     }
 }
@@ -264,6 +273,8 @@ pub struct Node {
     others: Arc<Mutex<Vec<ProblemSource>>>,
     #[cfg(feature = "checkpoints")]
     checkpoints: Option<Recorder>,
+    #[cfg(feature = "alerts")]
+    alerts: Option<Alerts>,
 }
 
 /// A function that finds problems of something outside of the node, whenever they are asked for.
@@ -282,8 +293,7 @@ impl Node {
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
     pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
-        let launcher = Node::launcher_of(&config)?;
-        let reader: Arc<dyn Queries> = store.reader();
+        let (launcher, reader): (_, Arc<dyn Queries>) = (Node::launcher_of(&config)?, store.reader());
         #[cfg(feature = "nodes")]
         let files = shared_files(&config, &*reader)?;
         #[cfg(feature = "scripts")]
@@ -295,9 +305,7 @@ impl Node {
         let storage = config.storage.clone();
         let (desk, core, executors) = desk_of(&config, &launcher, &runtime)?;
         #[cfg(feature = "http")]
-        let (http, records, services) = services(&config, &reader, &functions, &runtime);
-        #[cfg(feature = "http")]
-        let executors = executors.and(services);
+        let (http, records, executors) = services(executors, &config, &reader, &functions, &runtime);
         let mut sources = config.sources;
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
@@ -325,11 +333,12 @@ impl Node {
         #[cfg(feature = "nodes")]
         watch_shared(scripts.as_ref(), files.as_ref(), &handle, config.reload_every, &runtime)?;
         let sources = Sources::start(sources, &handle, &runtime);
-        let inbox = config.log.as_ref();
-        let inbox = inbox.map(|log| InboxReader::start(log.store().clone(), &handle, &runtime)).transpose()?;
         let history = config.history.map(|config| History::start(config, &handle)).transpose()?;
+        let inbox = config.log.as_ref().map(|log| inbox_of(log, &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
+        #[cfg(feature = "alerts")]
+        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, &storage), &runtime);
         Ok(Node {
             handle,
             #[cfg(feature = "scripts")]
@@ -352,6 +361,8 @@ impl Node {
             others: Arc::default(),
             #[cfg(feature = "checkpoints")]
             checkpoints,
+            #[cfg(feature = "alerts")]
+            alerts,
         })
     }
 
@@ -432,6 +443,13 @@ impl Node {
         &self.http
     }
 
+    /// The alerts; none where there are neither channels nor rules.
+    #[cfg(feature = "alerts")]
+    #[must_use]
+    pub fn alerts(&self) -> Option<&Alerts> {
+        self.alerts.as_ref()
+    }
+
     /// The file systems of paths.
     #[must_use]
     pub fn storage(&self) -> &Storage {
@@ -496,7 +514,7 @@ impl Node {
 
     #[cfg(feature = "scripts")]
     /// The problems of the definitions, of scripts, of names that belong to other owners, of the sources of facts,
-    /// of requests in the store of the log, of files that are ignored, and the checkpoints.
+    /// of requests in the store of the log, of files that are ignored, the checkpoints, and the channels of alerts.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
@@ -509,6 +527,8 @@ impl Node {
         problems.extend(self.files.iter().flat_map(|files| files.problems()));
         #[cfg(feature = "checkpoints")]
         problems.extend(self.checkpoints.iter().flat_map(checkpoint_problems));
+        #[cfg(feature = "alerts")]
+        problems.extend(self.alerts.iter().flat_map(alerting::problems));
         problems
     }
 
@@ -608,6 +628,11 @@ fn scripts_of(
     let scripts =
         scripts.updating_schedules(config.update_schedules).serving(serves).allowing(config.secrets.allowed().clone());
     Ok(Some(scripts.planning(config.core.planning_window)))
+}
+
+/// The reader of the requests in the store of a log.
+fn inbox_of(log: &LogState, handle: &Handle, runtime: &Runtime) -> std::io::Result<InboxReader> {
+    InboxReader::start(log.store().clone(), handle, runtime)
 }
 
 /// The functions of a node without scripts.

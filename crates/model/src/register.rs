@@ -12,6 +12,9 @@ pub const TELEMETRY_BUCKET: &str = "kelos.telemetry";
 /// The bucket of what people agreed to about history.
 pub const HISTORY_BUCKET: &str = "kelos.history";
 
+/// The bucket of alerts, with what has to be told and was not accepted yet.
+pub const ALERTS_BUCKET: &str = "kelos.alerts";
+
 /// Whether a bucket belongs to Kelos itself: people and scripts set none of its registers directly.
 #[must_use]
 pub fn is_reserved(bucket: &str) -> bool {

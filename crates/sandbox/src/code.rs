@@ -158,6 +158,8 @@ codes! {
     CheckpointFails "checkpoint-fails",
     /// Traces or lineage can't be sent.
     TelemetryFails "telemetry-fails",
+    /// An alert can't be kept or sent.
+    AlertFails "alert-fails",
     /// The description of an app is wrong.
     BadApp "bad-app",
     /// An app has nothing to run.

@@ -28,6 +28,8 @@ pub(super) enum Document {
     Workers,
     /// The page of nodes.
     Nodes,
+    /// The page of alerts.
+    Alerts,
 }
 
 impl Document {
@@ -44,6 +46,7 @@ impl Document {
             Document::Capacity => "docs/pages.md#capacity-uicapacity",
             Document::Workers => "docs/pages.md#workers-uiworkers",
             Document::Nodes => "docs/pages.md#nodes-uinodes",
+            Document::Alerts => "docs/pages.md#alerts-uialerts",
         }
     }
 
@@ -70,6 +73,7 @@ mod tests {
         Document::Capacity,
         Document::Workers,
         Document::Nodes,
+        Document::Alerts,
     ];
 
     /// The anchor of a heading, as GitHub makes it.

@@ -5,6 +5,7 @@
 
 mod access;
 mod activity;
+mod alerts;
 mod arguments;
 mod asked;
 mod assets;
@@ -94,6 +95,8 @@ pub fn router() -> Router<Front> {
         .route("/ui/nodes", get(nodes::show))
         .route("/ui/workers", get(workers::show))
         .route("/ui/storage", get(storage::show))
+        .route("/ui/alerts", get(alerts::show))
+        .route("/ui/alerts/test", post(alerts::test))
         .route("/ui/workflows/{id}/versions/{version}", get(versions::show))
         .route("/ui/assets/{hash}/{name}", get(assets::serve))
         .layer(CatchPanicLayer::custom(panicked))

@@ -16,6 +16,7 @@ use kelos_storage::Health;
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 
+use super::alerts::ALERTS;
 use super::failures::{self, FailureSection};
 use super::page::{Page, Tab, slot_href, workflow_href};
 use super::{source, time, words};
@@ -101,10 +102,16 @@ fn page(
             (definition(problem))
         }
         @let is_of_checkpoints = |problem: &&Problem| problem.code == ProblemCode::CheckpointFails;
+        @let is_of_alerts = |problem: &&Problem| problem.code == ProblemCode::AlertFails;
         @let is_of_inbox = |problem: &&Problem| matches!(problem.code, ProblemCode::InboxFails | ProblemCode::RequestRefused);
         @let is_of_history = |problem: &&Problem| problem.code == ProblemCode::HistoryFails;
         @let is_of_definition = |problem: &&Problem| {
-            !(is_of_history(problem) || is_of_source(problem) || is_of_server(problem) || is_of_checkpoints(problem) || is_of_inbox(problem))
+            !(is_of_history(problem)
+                || is_of_source(problem)
+                || is_of_server(problem)
+                || is_of_checkpoints(problem)
+                || is_of_alerts(problem)
+                || is_of_inbox(problem))
         };
         @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
@@ -126,6 +133,10 @@ fn page(
             h2 { "History" }
             (definition(problem))
             p { a href="/ui/storage" { "What takes how much" } }
+        }
+        @if problems.iter().any(|problem| is_of_alerts(&problem)) {
+            h2 { a href=(ALERTS) { "Alerts" } }
+            @for problem in problems.iter().filter(is_of_alerts) { (definition(problem)) }
         }
         @if !broken.is_empty() {
             h2 { "Endpoints" }

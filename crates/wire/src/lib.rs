@@ -11,6 +11,7 @@
 //! Absent: HTTP itself, what the library knows beyond the model, and decisions.
 
 mod access;
+mod alerts;
 mod backfill;
 mod calendar;
 mod capacity;
@@ -45,6 +46,7 @@ mod worker;
 mod workflow;
 
 pub use access::*;
+pub use alerts::*;
 pub use backfill::*;
 pub use calendar::*;
 pub use capacity::*;

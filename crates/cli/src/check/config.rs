@@ -1,10 +1,11 @@
 //! The file of a server's `--config`, checked against the definitions: groups of the board, links, watched prefixes, topics of Kafka,
-//! checkpoints, rules of access, and what projects may use.
+//! checkpoints, alerts, rules of access, and what projects may use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use kelos_alerts::Settings as AlertSettings;
 use kelos_checkpoints::Settings;
 use kelos_engine::sources::Watch;
 use kelos_front::{Groups, LimitSettings, Links, MetricSettings};
@@ -48,6 +49,7 @@ pub(super) fn problems(
         MetricSettings::parse(&file.text).err(),
         HistorySettings::parse(&file.text).err(),
         Settings::parse(&file.text).err(),
+        AlertSettings::parse(&file.text).err(),
         Rules::parse(&file.text).err().map(|error| error.to_string()),
     ];
     let mut found = Vec::new();

@@ -98,6 +98,7 @@ fn is_config(text: &str) -> bool {
         && HistorySettings::parse(text).is_ok()
         && kelos_checkpoints::Settings::parse(text).is_ok()
         && kelos_telemetry::TelemetrySettings::parse(text).is_ok()
+        && kelos_alerts::Settings::parse(text).is_ok()
         && AllowList::parse(text).is_ok()
         && kelos_trust::Rules::parse(text).is_ok()
 }
@@ -138,6 +139,11 @@ const GOOD_CONFIGS: &[&str] = &[
         {"prefix": "/data/daily", "dataset": "daily", "minAge": "1m", "since": "2026-01-01T00:00:00Z"}]}"#,
     r#"{"traces": {"to": "http://127.0.0.1:4318/v1/traces"}, "lineage": {"to": "https://host/api/v1/lineage", "namespace": "shop"}}"#,
     r#"{"traces": {"to": "https://host/v1/traces", "service": "shop", "headers": {"x-team": "data", "authorization": {"secret": "env:A", "prefix": "Bearer "}}}}"#,
+    r#"{"alerts": {"channels": {"team": {"webhook": {"secret": "env:SLACK_URL"}, "template": "slack"}}, "rules": [{"to": ["team"]}]}}"#,
+    r#"{"alerts": {"channels": {"run": {"command": ["tell", "--team"]}, "pager": {"template": "pagerduty", "secret": {"secret": "file:/run/pd"}},
+        "own": {"webhook": "https://host/hook", "secret": {"secret": "env:KEY"}}}, "url": "https://kelos.example", "rules": [{"name": "etl",
+        "when": ["failed", "paused"], "project": "shop", "tags": ["etl"], "workflow": "reports.*", "to": ["run", "own"],
+        "quiet": {"from": "22:00", "until": "07:00", "zone": "Europe/Berlin"}, "repeat": "4h", "after": "30m"}]}}"#,
     r#"{"checkpoints": {}}"#,
     r#"{"checkpoints": {"every": "15m", "to": ["s3://bucket/checkpoints", "/backup", "https://host/hook"], "key": "/etc/key", "instance": "shop"}}"#,
     r#"{"secrets": {"*": ["env:KELOS_SECRET_*"], "a": ["env:*", "file:/run/secrets/*", "file:/etc/x", "exec:pass show a"]}, "runAs": {"a": ["etl"]}}"#,
@@ -166,6 +172,14 @@ const GOOD_CONFIGS: &[&str] = &[
 
 /// Files that are refused.
 const BAD_CONFIGS: &[&str] = &[
+    r#"{"alerts": {"channel": {}}}"#,
+    r#"{"alerts": {"channels": {"a": {}}}}"#,
+    r#"{"alerts": {"channels": {"a": {"webhook": "https://host/", "secret": "plain"}}}}"#,
+    r#"{"alerts": {"channels": {"a": {"template": "pagerduty"}}}}"#,
+    r#"{"alerts": {"channels": {"a": {"command": []}}}}"#,
+    r#"{"alerts": {"channels": {"a": {"command": ["x"]}}, "rules": [{"to": []}]}}"#,
+    r#"{"alerts": {"channels": {"a": {"command": ["x"]}}, "rules": [{"to": ["a"], "when": ["late"]}]}}"#,
+    r#"{"alerts": {"channels": {"a": {"command": ["x"]}}, "rules": [{"to": ["a"], "quiet": {"from": "24:00", "until": "07:00"}}]}}"#,
     "[]",
     r#"{"tls": []}"#,
     r#"{"tls": {"ca": ""}}"#,

@@ -47,6 +47,7 @@ fn config() -> Target {
             Watch::parse(input),
             kelos_checkpoints::Settings::parse(input),
             kelos_telemetry::TelemetrySettings::parse(input),
+            kelos_alerts::Settings::parse(input),
         );
         for topic in Cluster::parse(input).into_iter().flatten().flat_map(|cluster| cluster.topics) {
             let Ok(mapping) = topic.mapping() else { continue };

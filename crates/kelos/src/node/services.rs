@@ -23,9 +23,10 @@ use tokio::runtime::Handle as Runtime;
 #[cfg(feature = "http")]
 use super::NodeConfig;
 
-/// The executors of services with an HTTP API, with their client and their records.
+/// Adds the executors of services with an HTTP API; with their client and their records.
 #[cfg(feature = "http")]
 pub(super) fn services(
+    executors: Executors,
     config: &NodeConfig,
     reader: &Arc<dyn Queries>,
     functions: &Arc<dyn Functions>,
@@ -35,8 +36,9 @@ pub(super) fn services(
     let records = Arc::new(NodeRecords::new(reader.clone(), functions.clone()));
     let services = HttpExecutor::new(http.clone(), records.clone(), config.clock.clone(), runtime.clone());
     let oozie = OozieExecutor::new(http.clone(), config.secrets.clone(), records.clone(), runtime.clone());
-    let executors = Executors::default().with("oozie", oozie);
-    (http, records, executors.with("http", services.with_secrets(config.secrets.clone())))
+    let ours = Executors::default().with("oozie", oozie);
+    let ours = ours.with("http", services.with_secrets(config.secrets.clone()));
+    (http, records, executors.and(ours))
 }
 
 /// The executors with that of Kafka, if there is a cluster; its topics become sources.

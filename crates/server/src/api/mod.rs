@@ -1,6 +1,7 @@
 //! The native API, under `/api/v1`.
 
 mod access;
+mod alerts;
 mod backfills;
 mod calendar;
 mod capacity;
@@ -143,6 +144,7 @@ fn routes() -> OpenApiRouter<Front> {
         .routes(routes!(backfills::rerun))
         .routes(routes!(backfills::cancel))
         .routes(routes!(groups::get, groups::put, groups::delete))
+        .merge(alerts::routes())
         .merge(nodes::routes())
         .routes(routes!(workers::list))
         .routes(routes!(workers::offer))

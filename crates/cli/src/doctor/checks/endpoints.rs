@@ -11,6 +11,7 @@ use crate::text::count;
 const CHECK: &str = "endpoints";
 
 /// The codes of problems that are not of definitions, but of services outside, and of the folders of runs.
+const CODES: [&str; 9] = [
     "history-fails",
     "source-fails",
     "source-notice",
@@ -18,6 +19,7 @@ const CHECK: &str = "endpoints";
     "request-refused",
     "checkpoint-fails",
     "telemetry-fails",
+    "alert-fails",
     "bad-certificate",
 ];
 

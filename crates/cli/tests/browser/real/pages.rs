@@ -73,6 +73,7 @@ pub(super) fn pages(house: &House) -> Vec<String> {
         "/ui/workers",
         "/ui/storage",
         "/ui/nodes",
+        "/ui/alerts",
         "/ui/access",
         "/ui/sign-in",
         "/ui/workflows/source/versions/1",

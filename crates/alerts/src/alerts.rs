@@ -1,0 +1,202 @@
+//! Follows the log while its engine leads, keeps the book in a register, and sends.
+//!
+//! The register is written when what has to be sent has changed: before it is sent, and after it was accepted. Without alerts it is
+//! written once, and then only so that a new leader does not have to read all of the log.
+
+mod delivery;
+mod keeping;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use kelos_engine::{Handle, Status};
+use kelos_executors::http::Http;
+use kelos_executors::workers::Hub;
+use kelos_model::register::ALERTS_BUCKET;
+use tokio::runtime::Handle as Runtime;
+use tokio::sync::watch;
+
+use crate::book::{Book, Observed};
+use crate::channel::SendError;
+use crate::details::Details;
+use crate::notice::Notice;
+use crate::settings::Settings;
+use crate::status::{AlertsStatus, ChannelStatus};
+
+/// The register of the book, in its bucket.
+const KEY: &str = "book";
+
+/// A look at what is wrong now and in no event.
+pub type Lookout = Box<dyn Fn() -> Observed + Send + Sync>;
+
+/// The parts that alerts are made of.
+pub struct AlertParts {
+    /// The channels and rules.
+    pub settings: Settings,
+    /// The address of the server, for links; that of the settings goes before it.
+    pub url: Option<String>,
+    /// The engine whose log is followed.
+    pub handle: Handle,
+    /// The client of webhooks.
+    pub http: Http,
+    /// The hub, which has the output of runs.
+    pub hub: Hub,
+    /// The look at the process.
+    pub lookout: Lookout,
+}
+
+/// The reason for which a channel could not be tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestError {
+    /// No channel has that name; these are there.
+    Unknown(Vec<String>),
+    /// It did not accept the notice. The message completes "failed to …".
+    NotSent(String),
+}
+
+/// Alerts of a node. Cheap to clone.
+#[derive(Clone)]
+pub struct Alerts {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    settings: Settings,
+    url: Option<String>,
+    handle: Handle,
+    http: Http,
+    hub: Hub,
+    lookout: Lookout,
+    state: Mutex<State>,
+    /// Changes when there may be something to send.
+    stored: watch::Sender<u64>,
+    /// Changes when something was accepted, and has to be stored.
+    settled: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None while another process leads.
+    book: Option<Book>,
+    /// The version of the book and its cursor as they are stored; none before they are.
+    kept: Option<(u64, u64)>,
+    /// The keys of the notices that are stored, which may be sent.
+    sendable: BTreeSet<String>,
+    tallies: BTreeMap<String, Tally>,
+    problem: Option<String>,
+}
+
+/// What became of the notices of a channel.
+#[derive(Default)]
+struct Tally {
+    sent: u64,
+    failed: u64,
+    problem: Option<String>,
+    sent_at: Option<Timestamp>,
+}
+
+impl Alerts {
+    /// Sends alerts until the engine ends, and while it leads.
+    #[must_use]
+    pub fn start(parts: AlertParts, runtime: &Runtime) -> Alerts {
+        let AlertParts { settings, url, handle, http, hub, lookout } = parts;
+        let url = settings.url.clone().or(url);
+        let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
+        let shared = Arc::new(Shared { settings, url, handle, http, hub, lookout, state, stored, settled });
+        let alerts = Alerts { shared };
+        runtime.spawn(alerts.clone().run());
+        alerts
+    }
+
+    /// All that people are shown. Blocks where another process sends: its incidents are read from the log.
+    #[must_use]
+    pub fn status(&self) -> AlertsStatus {
+        let settings = &self.shared.settings;
+        let sends = self.state().book.is_some();
+        let elsewhere = if sends { None } else { self.stored_book() };
+        let state = self.state();
+        let book = state.book.as_ref().or(elsewhere.as_ref());
+        let mut open: Vec<_> = book.into_iter().flat_map(Book::incidents).cloned().collect();
+        open.sort_by(|a, b| b.opened_at.cmp(&a.opened_at).then_with(|| a.cause.cmp(&b.cause)));
+        let channels = settings.channels.iter().map(|(name, channel)| {
+            let tally = state.tallies.get(name);
+            ChannelStatus {
+                name: name.clone(),
+                kind: channel.kind(),
+                waiting: book.map_or(0, |book| book.waiting(name).count()),
+                sent: tally.map_or(0, |tally| tally.sent),
+                failed: tally.map_or(0, |tally| tally.failed),
+                problem: tally.and_then(|tally| tally.problem.clone()),
+                sent_at: tally.and_then(|tally| tally.sent_at),
+            }
+        });
+        let channels = channels.collect();
+        AlertsStatus { sends, rules: settings.rules.clone(), channels, open, problem: state.problem.clone() }
+    }
+
+    /// Sends a notice that says that nothing has happened.
+    ///
+    /// # Errors
+    /// When there is no such channel, or it did not accept it.
+    pub async fn test(&self, channel: &str, by: &str) -> Result<(), TestError> {
+        let Shared { settings, handle, http, url, .. } = &*self.shared;
+        let known = || settings.channels.keys().cloned().collect();
+        let found = settings.channels.get(channel).ok_or_else(|| TestError::Unknown(known()))?;
+        let notice = Notice::test(channel, handle.now(), by);
+        let details = Details { link: url.as_ref().map(|url| format!("{url}/ui")), ..Details::default() };
+        let sent = found.send(&notice, &details, http, handle.now()).await;
+        self.note(channel, &sent);
+        sent.map_err(|error| TestError::NotSent(error.to_string()))
+    }
+
+    async fn run(self) {
+        let mut status = self.shared.handle.watch_status();
+        loop {
+            let is_ready = |status: &Status| matches!(status, Status::Leading { .. } | Status::Stopped);
+            let leads = status.wait_for(is_ready).await.is_ok_and(|status| *status != Status::Stopped);
+            if !leads {
+                return;
+            }
+            let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
+            tokio::select! {
+                () = self.keep() => {}
+                _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
+                _ = status.wait_for(|status| !matches!(status, Status::Leading { .. })) => {}
+            }
+            *self.state() = State::default();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The book as the log has it; none where there is none that can be read.
+    fn stored_book(&self) -> Option<Book> {
+        let stored = self.shared.handle.reader().register(ALERTS_BUCKET, KEY).ok().flatten()?;
+        Book::restore(self.shared.settings.rules.clone(), stored).ok()
+    }
+
+    /// Notes what became of a notice for a channel.
+    fn note(&self, channel: &str, sent: &Result<(), SendError>) {
+        let now = self.shared.handle.now();
+        let mut state = self.state();
+        let tally = state.tallies.entry(channel.to_owned()).or_default();
+        match sent {
+            Ok(()) => {
+                tally.sent += 1;
+                (tally.problem, tally.sent_at) = (None, Some(now));
+            }
+            Err(error) => {
+                let words = error.to_string();
+                if tally.problem.as_ref() != Some(&words) {
+                    tracing::warn!(channel, "failed to {words}");
+                }
+                tally.failed += 1;
+                tally.problem = Some(words);
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The sending to one channel: one notice after the other, until it is accepted.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::Alerts;
+use crate::channel::SendError;
+use crate::details::Details;
+use crate::notice::Notice;
+
+/// The first and the longest wait after a failure.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The longest wait for the end of quiet hours without a look at the clock.
+const LOOK: Duration = Duration::from_secs(30);
+
+impl Alerts {
+    /// Sends a channel what is due, again and again until it is accepted.
+    pub(super) async fn keep_delivering(&self, channel: &str) {
+        let mut stored = self.shared.stored.subscribe();
+        let mut failures = 0;
+        loop {
+            stored.mark_unchanged();
+            let Some(notice) = self.next_notice(channel) else {
+                if let Ok(Err(_)) = timeout(LOOK, stored.changed()).await {
+                    return;
+                }
+                continue;
+            };
+            let sent = self.deliver(channel, &notice).await;
+            self.note(channel, &sent);
+            if let Err(SendError::Away(_)) = sent {
+                failures += 1;
+                sleep(wait_after(failures)).await;
+                continue;
+            }
+            failures = 0;
+            if let Some(book) = &mut self.state().book {
+                book.settle(&notice.key);
+            }
+            self.shared.settled.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// The first notice that is due for a channel and stored.
+    fn next_notice(&self, channel: &str) -> Option<Notice> {
+        let now = self.shared.handle.now();
+        let state = self.state();
+        let due = state.book.as_ref()?.due_for(channel, now)?;
+        state.sendable.contains(&due.key).then(|| due.clone())
+    }
+
+    async fn deliver(&self, channel: &str, notice: &Notice) -> Result<(), SendError> {
+        let shared = &self.shared;
+        let Some(channel) = shared.settings.channels.get(channel) else { return Ok(()) };
+        let (alerts, read) = (self.clone(), notice.clone());
+        let details = tokio::task::spawn_blocking(move || {
+            let shared = &alerts.shared;
+            Details::read(&read, &**shared.handle.reader(), shared.handle.now(), shared.url.as_deref())
+        });
+        let details = details.await.unwrap_or_default();
+        let details = match &notice.run {
+            Some(run) => details.with_output(run, &shared.handle, &shared.hub).await,
+            None => details,
+        };
+        channel.send(notice, &details, &shared.http, shared.handle.now()).await
+    }
+}
+
+fn wait_after(failures: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
+}

@@ -1,0 +1,82 @@
+//! The conditions that alerts are about.
+
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+/// A kind of trouble, or of news, that a rule can name in `when`.
+///
+/// That a slot is late, or will be, belongs here once the scheduler says so in the log: a variant, its name in [`Condition::ALL`], and the
+/// events that begin and end it in [`signals`](crate::signals).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// A slot failed with no retry left, or expired.
+    Failed,
+    /// A workflow is paused or disabled.
+    Paused,
+    /// A broken invariant froze a workflow.
+    Frozen,
+    /// All slots of a backfill have ended.
+    Backfill,
+    /// A run ended because its worker was lost.
+    Worker,
+    /// A file of definitions is broken, or a definition of it is refused.
+    Script,
+    /// An endpoint of storage does not answer, or a source of facts fails.
+    Endpoint,
+}
+
+impl Condition {
+    /// All of them.
+    pub const ALL: [Condition; 7] = [
+        Condition::Failed,
+        Condition::Paused,
+        Condition::Frozen,
+        Condition::Backfill,
+        Condition::Worker,
+        Condition::Script,
+        Condition::Endpoint,
+    ];
+
+    /// Its name in files and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Condition::Failed => "failed",
+            Condition::Paused => "paused",
+            Condition::Frozen => "frozen",
+            Condition::Backfill => "backfill",
+            Condition::Worker => "worker",
+            Condition::Script => "script",
+            Condition::Endpoint => "endpoint",
+        }
+    }
+
+    /// The condition with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Condition> {
+        Condition::ALL.into_iter().find(|one| one.as_str() == name)
+    }
+
+    /// Whether it is told once and never over: it happened, and does not last.
+    #[must_use]
+    pub const fn is_moment(self) -> bool {
+        matches!(self, Condition::Backfill | Condition::Worker)
+    }
+
+    /// Whether it is seen by looking at the process, and is in no event.
+    #[must_use]
+    pub const fn is_observed(self) -> bool {
+        matches!(self, Condition::Script | Condition::Endpoint)
+    }
+
+    /// How long it has to last before it is told, where a rule says nothing.
+    #[must_use]
+    pub const fn usual_patience(self) -> SignedDuration {
+        match self {
+            Condition::Paused => SignedDuration::from_hours(24),
+            Condition::Script | Condition::Endpoint => SignedDuration::from_mins(1),
+            _ => SignedDuration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a notice says besides what happened: read when it is sent, so that it is as things are then.
+
+use jiff::Timestamp;
+use kelos_engine::Handle;
+use kelos_executors::workers::Hub;
+use kelos_explain::{failures, why};
+use kelos_model::time::format_short;
+use kelos_model::{RunId, SlotRef};
+use kelos_store::Queries;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::condition::Condition;
+use crate::notice::{Notice, Phase};
+
+/// Last lines of output that are sent, and their bytes.
+const LINES: usize = 20;
+const BYTES: usize = 2_000;
+
+/// What a notice says besides what happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The answer to why, in one sentence.
+    pub why: Option<String>,
+    /// How many slots wait for it.
+    pub followers: usize,
+    /// The last lines of its output.
+    pub output: Vec<String>,
+    /// The address of its page.
+    pub link: Option<String>,
+}
+
+impl Details {
+    /// Reads why, and what waits for it. Blocks. What can't be read is left out: the notice is sent all the same.
+    pub(crate) fn read(notice: &Notice, reader: &dyn Queries, now: Timestamp, url: Option<&str>) -> Details {
+        let mut details = Details { link: url.map(|url| link(notice, url)), ..Details::default() };
+        let is_failure = notice.condition == Condition::Failed && !matches!(notice.phase, Phase::Over | Phase::Test);
+        let Some(slot) = notice.run.as_ref().map(|run| &run.slot).filter(|_| is_failure) else { return details };
+        details.why = why::read(reader, slot, now, true, None).ok().map(|why| why.headline);
+        let found = failures::find(reader, now).unwrap_or_default();
+        let of_it = found.rows.iter().filter(|row| notice.members.contains(&row.slot.to_string()));
+        details.followers = of_it.map(|row| row.followers.len()).sum();
+        details
+    }
+
+    /// The same with the last lines of a run's output.
+    pub(crate) async fn with_output(self, run: &RunId, handle: &Handle, hub: &Hub) -> Details {
+        let (reader, slot) = (handle.reader().clone(), run.slot.clone());
+        let runs = tokio::task::spawn_blocking(move || reader.slot_runs(&slot)).await;
+        let runs = runs.ok().and_then(Result::ok).unwrap_or_default();
+        let external_id = runs.iter().find(|known| known.id == *run).and_then(|run| run.external_id.as_deref());
+        let Ok(read) = hub.output(run, external_id).last_lines(LINES, BYTES).await else { return self };
+        let lines = read.lines.iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned());
+        Details { output: lines.collect(), ..self }
+    }
+}
+
+/// The page of what a notice is about.
+fn link(notice: &Notice, url: &str) -> String {
+    if let Some(run) = &notice.run {
+        return format!("{url}{}", slot_path(&run.slot));
+    }
+    match (&notice.about.workflow, notice.condition) {
+        (_, Condition::Script | Condition::Endpoint) => format!("{url}/ui/problems"),
+        (Some(workflow), _) => format!("{url}/ui/workflows/{}", segment(workflow.as_str())),
+        (None, _) => format!("{url}/ui"),
+    }
+}
+
+fn slot_path(slot: &SlotRef) -> String {
+    let key = slot.key.time().map_or_else(|| slot.key.to_string(), format_short);
+    format!("/ui/workflows/{}/slots/{}", segment(slot.workflow.as_str()), segment(&key))
+}
+
+/// A text as a part of a path.
+fn segment(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}

@@ -1,0 +1,119 @@
+//! Incidents: what has one cause, from its first sign until it is over.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_model::RunId;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
+use crate::notice::Phase;
+use crate::rule::{About, Rule};
+
+/// The most members whose names are kept; of the others there is a number, and the incident is over without them.
+const MOST_MEMBERS: usize = 1_000;
+/// The most workflows that an incident is known to be about.
+const MOST_CONCERNS: usize = 100;
+/// The least time between two notices of one incident: failures of one cause that come one after the other are told together.
+const AT_MOST_EVERY: SignedDuration = SignedDuration::from_mins(15);
+/// How long after its last sign something that happened, and does not last, is forgotten.
+const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(1);
+
+/// What has one cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Incident {
+    /// The condition.
+    pub condition: Condition,
+    /// The name of the cause.
+    pub cause: String,
+    /// The first workflows that it is about.
+    #[serde(default)]
+    pub concerns: Vec<Concern>,
+    /// When it began.
+    pub opened_at: Timestamp,
+    /// The position in the log at which it began.
+    pub opened: u64,
+    /// The position and moment of its latest sign.
+    pub news: (u64, Timestamp),
+    /// What happened last, in one sentence.
+    pub words: String,
+    /// The run that ended last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What is in this condition, such as slots that failed, each with the position since when.
+    #[serde(default)]
+    pub members: BTreeMap<String, u64>,
+    /// Members beyond those.
+    #[serde(default)]
+    pub more: u64,
+    /// What each rule has told of it.
+    #[serde(default)]
+    pub told: BTreeMap<String, Told>,
+}
+
+/// A workflow that an incident is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Concern {
+    /// The workflow.
+    pub about: About,
+    /// Since when the incident is about it.
+    pub since: Timestamp,
+}
+
+/// What a rule has told of an incident.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// When it was told last.
+    pub at: Timestamp,
+    /// The position of the news that was told.
+    pub news: u64,
+    /// How often it was told.
+    pub count: u64,
+}
+
+impl Incident {
+    /// Adds a member with what it is about, unless there are too many.
+    pub(crate) fn add(&mut self, member: String, about: About, seq: u64) {
+        if self.concerns.len() < MOST_CONCERNS && self.concerns.iter().all(|one| one.about != about) {
+            self.concerns.push(Concern { about, since: self.news.1 });
+        }
+        if self.members.len() < MOST_MEMBERS || self.members.contains_key(&member) {
+            self.members.insert(member, seq);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Since when it is about something that a rule tells; none if it is not.
+    fn concerns_since(&self, rule: &Rule) -> Option<Timestamp> {
+        self.concerns.iter().find(|one| rule.tells(self.condition, &one.about)).map(|one| one.since)
+    }
+
+    /// How many members it has.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.members.len() as u64 + self.more
+    }
+
+    /// The next notice of a rule, if it tells the incident: when it is due, its phase, and the number that makes its key.
+    pub(crate) fn next(&self, rule: &Rule) -> Option<(Timestamp, Phase, u64)> {
+        let plus = |at: Timestamp, wait| at.saturating_add(wait).unwrap_or(Timestamp::MAX);
+        let since = self.concerns_since(rule)?;
+        let (due, phase, number) = match self.told.get(&rule.name) {
+            None => (plus(since, rule.patience(self.condition)), Phase::Opened, self.opened),
+            Some(told) if self.news.0 > told.news => {
+                (plus(told.at, AT_MOST_EVERY).max(self.news.1), Phase::Again, self.news.0)
+            }
+            Some(told) => {
+                let repeat = rule.repeat.filter(|_| !self.condition.is_moment())?;
+                (plus(told.at, repeat), Phase::Still, told.count)
+            }
+        };
+        Some((rule.awake(due), phase, number))
+    }
+
+    /// When it is forgotten, if it is one of those that are never over.
+    pub(crate) fn forgotten_at(&self) -> Option<Timestamp> {
+        self.condition.is_moment().then(|| self.news.1.saturating_add(FORGOTTEN_AFTER).unwrap_or(Timestamp::MAX))
+    }
+}

@@ -1,0 +1,147 @@
+//! Notices: what is to be sent to one channel, with the key by which a receiver knows it again.
+
+use jiff::Timestamp;
+use kelos_model::RunId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::condition::Condition;
+use crate::incident::Incident;
+use crate::rule::About;
+
+/// Bytes of a digest that a key has.
+const KEY_BYTES: usize = 16;
+/// Members of an incident that a notice names.
+const MOST_NAMED: usize = 20;
+
+/// The place of a notice in the life of its incident.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The first one.
+    Opened,
+    /// More of the same cause happened since the last one.
+    Again,
+    /// It still lasts.
+    Still,
+    /// It is over.
+    Over,
+    /// Somebody tries a channel.
+    Test,
+}
+
+impl Phase {
+    /// Its name in messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Phase::Opened => "opened",
+            Phase::Again => "again",
+            Phase::Still => "still",
+            Phase::Over => "over",
+            Phase::Test => "test",
+        }
+    }
+
+    /// Whether a later notice of the same incident makes it needless.
+    #[must_use]
+    pub const fn is_superseded(self) -> bool {
+        matches!(self, Phase::Again | Phase::Still)
+    }
+}
+
+/// A notice for one channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Notice {
+    /// The key by which a receiver that gets it twice knows it again.
+    pub key: String,
+    /// The name of the incident for receivers, the same in all of its notices from one rule.
+    pub incident: String,
+    /// The rule.
+    pub rule: String,
+    /// The channel.
+    pub channel: String,
+    /// Its place in the life of the incident.
+    pub phase: Phase,
+    /// The condition.
+    pub condition: Condition,
+    /// The workflow that it is about.
+    #[serde(default)]
+    pub about: About,
+    /// When it was due. It may be later than what it tells of, because of quiet hours.
+    pub due: Timestamp,
+    /// When the incident began.
+    pub opened_at: Timestamp,
+    /// What happened, in one sentence.
+    pub words: String,
+    /// The run that has the last lines of output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The first of the slots, files or endpoints that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// How many there are.
+    #[serde(default)]
+    pub count: u64,
+}
+
+impl Notice {
+    /// A notice of an incident, from a rule to a channel. `position` is that of the event in the log that it tells of, or a count where it
+    /// tells of none.
+    #[must_use]
+    pub fn of(
+        incident: &Incident,
+        (rule, channel): (&str, &str),
+        (phase, position): (Phase, u64),
+        due: Timestamp,
+    ) -> Notice {
+        let name = key(&[rule, incident.condition.as_str(), &incident.cause, &incident.opened.to_string()]);
+        let own = key(&[&name, channel, phase.as_str(), &position.to_string()]);
+        Notice {
+            key: own,
+            incident: name,
+            rule: rule.to_owned(),
+            channel: channel.to_owned(),
+            phase,
+            condition: incident.condition,
+            about: incident.concerns.first().map(|one| one.about.clone()).unwrap_or_default(),
+            due,
+            opened_at: incident.opened_at,
+            words: incident.words.clone(),
+            run: incident.run.clone(),
+            members: incident.members.keys().take(MOST_NAMED).cloned().collect(),
+            count: incident.count(),
+        }
+    }
+
+    /// The notice by which somebody tries a channel.
+    #[must_use]
+    pub fn test(channel: &str, now: Timestamp, by: &str) -> Notice {
+        let own = key(&["test", channel, &now.to_string()]);
+        Notice {
+            incident: own.clone(),
+            key: own,
+            rule: "test".to_owned(),
+            channel: channel.to_owned(),
+            phase: Phase::Test,
+            condition: Condition::Failed,
+            about: About::default(),
+            due: now,
+            opened_at: now,
+            words: format!("{by} tries the channel {channel}: nothing has happened"),
+            run: None,
+            members: Vec::new(),
+            count: 0,
+        }
+    }
+}
+
+/// A key made of parts, the same in every process.
+fn key(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.len().to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().iter().take(KEY_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}

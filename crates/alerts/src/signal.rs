@@ -1,0 +1,194 @@
+//! Signals: what an event of the log means for alerts.
+
+use kelos_model::event::BackfillEvent;
+use kelos_model::reason::{Evidence, words};
+use kelos_model::{
+    Answer, BackfillId, Event, EventRecord, Outcome, Probe, Reason, RunId, SlotEvent, SlotRef, WorkflowEvent,
+    WorkflowId,
+};
+
+use crate::condition::Condition;
+use crate::rule::About;
+
+/// A change that an event makes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Something came into a condition.
+    Began {
+        /// The condition.
+        condition: Condition,
+        /// The name of the cause.
+        cause: String,
+        /// What is in it.
+        member: String,
+        /// What happened, in one sentence.
+        words: String,
+        /// The run that ended.
+        run: Option<RunId>,
+        /// The slots for which it waited: if one of these failed, that is the cause.
+        behind: Vec<String>,
+    },
+    /// Something is no longer in a condition.
+    Ended {
+        /// The condition.
+        condition: Condition,
+        /// What was in it.
+        member: String,
+    },
+    /// A workflow is no longer defined: nothing of it is a failure.
+    Removed,
+    /// A backfill has slots to do.
+    BackfillBegan(BackfillId),
+    /// A backfill was cancelled: that it ends is no news.
+    BackfillCancelled(BackfillId),
+}
+
+/// A change, and the workflow that it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Signal {
+    /// The workflow; none for a change of a backfill after its first.
+    pub workflow: Option<WorkflowId>,
+    /// The change.
+    pub change: Change,
+}
+
+/// The signals of an event; nearly always none.
+#[must_use]
+pub fn signals(record: &EventRecord) -> Vec<Signal> {
+    match &record.event {
+        // The failure of a step is told with its run, once that has failed.
+        Event::Slot { slot, what } if slot.key.step().is_none() => of_slot(slot, what),
+        Event::Workflow { workflow, what } => of_workflow(workflow, what),
+        Event::Backfill { backfill, what } => of_backfill(backfill, what),
+        _ => Vec::new(),
+    }
+}
+
+fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
+    let signal = |change| Signal { workflow: Some(slot.workflow.clone()), change };
+    let lost = |run: u32, outcome: &Outcome| {
+        let (Outcome::Lost { reason } | Outcome::Unknown { reason }) = outcome else { return None };
+        let run = RunId { slot: slot.clone(), number: run };
+        Some(signal(Change::Began {
+            condition: Condition::Worker,
+            // The worker is in the event that dispatched the run.
+            cause: String::new(),
+            member: slot.to_string(),
+            words: format!("the outcome of run {} of {slot} is unknown: {reason}", run.number),
+            run: Some(run),
+            behind: Vec::new(),
+        }))
+    };
+    match what {
+        SlotEvent::Failed { run, outcome } => {
+            let failed = Change::Began {
+                condition: Condition::Failed,
+                cause: slot.workflow.to_string(),
+                member: slot.to_string(),
+                words: format!("{slot} failed (run {run}: {outcome})"),
+                run: Some(RunId { slot: slot.clone(), number: *run }),
+                behind: Vec::new(),
+            };
+            [signal(failed)].into_iter().chain(lost(*run, outcome)).collect()
+        }
+        SlotEvent::BackedOff { run, outcome, .. } | SlotEvent::RunEnded { run, outcome } => {
+            lost(*run, outcome).into_iter().collect()
+        }
+        SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation))],
+        SlotEvent::Succeeded { .. }
+        | SlotEvent::Recovered { .. }
+        | SlotEvent::MarkedSucceeded { .. }
+        | SlotEvent::SkippedBy { .. }
+        | SlotEvent::Skipped { .. }
+        | SlotEvent::Killed { .. }
+        | SlotEvent::Aborted { .. } => {
+            vec![signal(Change::Ended { condition: Condition::Failed, member: slot.to_string() })]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn expired(slot: &SlotRef, explanation: &Reason) -> Change {
+    let obstacles = words::blockers(explanation);
+    let why = if obstacles.is_empty() { String::new() } else { format!(", waiting: {}", obstacles.join("; ")) };
+    let mut behind = Vec::new();
+    let mut path = None;
+    look(explanation, &mut behind, &mut path);
+    Change::Began {
+        condition: Condition::Failed,
+        cause: path.filter(|_| behind.is_empty()).unwrap_or_else(|| slot.workflow.to_string()),
+        member: slot.to_string(),
+        words: format!("{slot} expired{why}"),
+        run: None,
+        behind,
+    }
+}
+
+/// Looks through a reason for what is in the way: other slots, or else a path, or the endpoint on which it could not be looked for.
+fn look(reason: &Reason, behind: &mut Vec<String>, path: &mut Option<String>) {
+    if reason.answer != Answer::NotYet {
+        return;
+    }
+    match reason.evidence() {
+        Some(Evidence::Slot { slot, .. }) => behind.push(slot.to_string()),
+        Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict, .. }) => {
+            let is_away = verdict == kelos_model::probe::Verdict::Failed;
+            path.get_or_insert_with(|| {
+                if is_away { format!("paths on {}", endpoint(uri)) } else { format!("path {uri}") }
+            });
+        }
+        _ => {}
+    }
+    reason.nested.iter().for_each(|nested| look(nested, behind, path));
+}
+
+/// The scheme and the host of a URI.
+fn endpoint(uri: &str) -> &str {
+    let Some((scheme, rest)) = uri.split_once("://") else { return "this machine" };
+    let host = rest.split('/').next().unwrap_or_default();
+    uri.get(..scheme.len() + "://".len() + host.len()).unwrap_or(uri)
+}
+
+fn of_workflow(workflow: &WorkflowId, what: &WorkflowEvent) -> Vec<Signal> {
+    let signal = |change| vec![Signal { workflow: Some(workflow.clone()), change }];
+    let began = |condition, words| {
+        let (cause, member) = (workflow.to_string(), workflow.to_string());
+        signal(Change::Began { condition, cause, member, words, run: None, behind: Vec::new() })
+    };
+    let ended = |condition| signal(Change::Ended { condition, member: workflow.to_string() });
+    let because = |reason: &Option<String>| reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    match what {
+        WorkflowEvent::Paused { by, reason } => {
+            began(Condition::Paused, format!("{workflow} is paused by {by}{}", because(reason)))
+        }
+        WorkflowEvent::Disabled { by, reason } => {
+            began(Condition::Paused, format!("{workflow} is disabled by {by}{}", because(reason)))
+        }
+        WorkflowEvent::Resumed { .. } | WorkflowEvent::Enabled { .. } => ended(Condition::Paused),
+        WorkflowEvent::Frozen { breach } => {
+            began(Condition::Frozen, format!("{workflow} is frozen until somebody resumes it: {breach}"))
+        }
+        WorkflowEvent::Thawed { .. } => ended(Condition::Frozen),
+        WorkflowEvent::Removed { .. } => signal(Change::Removed),
+        _ => Vec::new(),
+    }
+}
+
+fn of_backfill(backfill: &BackfillId, what: &BackfillEvent) -> Vec<Signal> {
+    let signal = |workflow: Option<&WorkflowId>, change| vec![Signal { workflow: workflow.cloned(), change }];
+    match what {
+        BackfillEvent::Created { workflow, .. } => signal(Some(workflow), Change::BackfillBegan(backfill.clone())),
+        BackfillEvent::Reopened { .. } => signal(None, Change::BackfillBegan(backfill.clone())),
+        BackfillEvent::Cancelled { .. } => signal(None, Change::BackfillCancelled(backfill.clone())),
+        _ => Vec::new(),
+    }
+}
+
+/// What alerts need to know of the definitions, and of what lies further back in the log.
+pub trait Directory {
+    /// The project and the tags of a workflow.
+    fn about(&self, workflow: &WorkflowId) -> About;
+
+    /// The worker that a run was given to; none if it was for no worker.
+    fn worker_of(&self, run: &RunId) -> Option<String>;
+}

@@ -1,0 +1,89 @@
+//! The alerts of a node: what of it is looked at, and its channels among its problems.
+
+use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observed, Settings, Trouble};
+use kelos_engine::Handle;
+use kelos_engine::sources::Sources;
+use kelos_executors::http::Http;
+use kelos_executors::workers::Hub;
+use kelos_sandbox::{Problem, ProblemCode, Severity};
+use kelos_scripts::ScriptFolder;
+use kelos_storage::Storage;
+use tokio::runtime::Handle as Runtime;
+
+/// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
+pub(super) fn start(
+    config: Option<(Settings, Option<String>)>,
+    (handle, http, hub): (&Handle, &Http, &Hub),
+    (scripts, sources, storage): (&Option<ScriptFolder>, &Sources, &Storage),
+    runtime: &Runtime,
+) -> Option<Alerts> {
+    let (settings, url) = config?;
+    let lookout = lookout(scripts.clone(), sources.clone(), storage.clone());
+    let (handle, http, hub) = (handle.clone(), http.clone(), hub.clone());
+    Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
+}
+
+/// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, and sources of facts.
+fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) -> Lookout {
+    Box::new(move || {
+        let mut found = Observed { knows_scripts: true, ..Observed::default() };
+        let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
+        found.troubles.extend(problems.iter().filter(|problem| problem.severity == Severity::Error).map(script));
+        for health in storage.health() {
+            let cause = health.endpoint;
+            match health.broken {
+                Some(broken) => found.troubles.push(Trouble {
+                    condition: Condition::Endpoint,
+                    about: About::default(),
+                    words: format!("{cause} does not answer since {}: {}", broken.since, broken.last_error),
+                    cause,
+                }),
+                None => drop(found.well.insert((Condition::Endpoint, cause))),
+            }
+        }
+        for source in sources.standings() {
+            let cause = source.name.to_string();
+            match source.problem {
+                Some(problem) => found.troubles.push(Trouble {
+                    condition: Condition::Endpoint,
+                    about: About::default(),
+                    words: format!("facts from {cause} stay away: failed to {problem}"),
+                    cause,
+                }),
+                None => drop(found.well.insert((Condition::Endpoint, cause))),
+            }
+        }
+        found
+    })
+}
+
+fn script(problem: &Problem) -> Trouble {
+    let place = if problem.line > 0 { format!(":{}", problem.line) } else { String::new() };
+    let kept = if problem.kept_last_good { "; its last good version is in use" } else { "" };
+    Trouble {
+        condition: Condition::Script,
+        cause: problem.file.clone(),
+        about: About { workflow: problem.workflow.clone(), ..About::default() },
+        words: format!("{}{place} is broken: {}{kept}", problem.file, problem.message),
+    }
+}
+
+/// The problems of alerts, which have no file.
+pub(super) fn problems(alerts: &Alerts) -> Vec<Problem> {
+    let of = |name: &str, problem: &str, hint: String| Problem {
+        hint: Some(hint),
+        ..Problem::error(name, ProblemCode::AlertFails, format!("failed to {problem}"))
+    };
+    let status = alerts.status();
+    let own = status.problem.iter().map(|problem| of("alerts", problem, "it is tried again".to_owned()));
+    let away = status.channels.iter().filter_map(|channel| {
+        let waiting = match channel.waiting {
+            0 => "no alert waits for it".to_owned(),
+            1 => "1 alert waits for it; it is tried again, and gets it then".to_owned(),
+            count => format!("{count} alerts wait for it; it is tried again, and gets them then"),
+        };
+        let hint = format!("{waiting}; try it with `kelos alerts test {}`", channel.name);
+        Some(of(&channel.name, channel.problem.as_ref()?, hint))
+    });
+    own.chain(away).collect()
+}
