@@ -4,8 +4,9 @@
 use std::error::Error;
 
 use jiff::SignedDuration;
-use kelos::{Journal, SqliteStore, WorkflowId};
+use kelos::{SqliteStore, WorkflowId};
 use kelos_explain::expectation::{PastExpectation, calibration};
+use kelos_store::StoredState;
 
 /// The most runs that are compared.
 const MOST: usize = 1000;
