@@ -192,6 +192,8 @@ interface WorkflowOptions extends WorkflowBase {
     maxRetryCount?: number | string;
     /** The retry policy; excludes `maxRetryCount`. */
     retry?: Retry;
+    /** The deadline of its slots: one that has not succeeded by then is late. Default: none is. */
+    deadline?: Deadline;
     /** A slot that still waits after so many seconds expires. Default: never. */
     waitTimeoutSeconds?: number;
     /**
@@ -201,6 +203,23 @@ interface WorkflowOptions extends WorkflowBase {
      */
     waitTimeoutFrom?: "time" | "opening";
 }
+
+/**
+ * A deadline: so long after a slot is due (its time, or the end of its period; without a time, its opening), such as `"2h"`, or the first time of
+ * the day from then on.
+ */
+type Deadline = string | {
+    /** The time of the day: `"07:30"`. */
+    at: string;
+    /** The zone of the time. Default: the `timeZone` of the workflow, or UTC. */
+    zone?: string;
+    /** So many days later, at most 366. Default 0. */
+    days?: number;
+    /** Only business days count: Monday to Friday. Default: all days. */
+    businessDays?: boolean;
+    /** Dates that are no business days, `["2026-12-25"]`, or the name of a `.txt` file with a date on each line in the defaults folder. */
+    holidays?: string[] | string;
+};
 
 /**
  * A secret, by its source: a variable in the environment of the process that starts the run, a file, or what a command prints. It is read when
@@ -263,6 +282,8 @@ interface BuilderOptions extends WorkflowBase, CommandOptions {
     catchUp?: "all" | "latest" | "skip";
     /** The version of the project, such as `"1.4"`: runs are marked with it, and `kelos backfill --made-by` finds them by it. Nothing runs again because it changes. */
     version?: string;
+    /** The deadline of its slots: one that has not succeeded by then is late. Default: none is. */
+    deadline?: Deadline;
     /** A slot that still waits after so many seconds expires. Default: never. */
     waitTimeoutSeconds?: number | string;
     /**
@@ -601,6 +622,8 @@ interface AppOptions {
     minPartitions?: number;
     /** Maximum number of concurrent jobs; no limit by default. */
     concurrency?: number;
+    /** The deadline of its jobs, counted from the opening of each: one that has not succeeded by then is late. */
+    deadline?: Deadline;
     /** Total number of attempts, 5 by default. */
     max_retry?: number;
     /** Seconds after which a job is killed and counts as failed. */
@@ -684,6 +707,8 @@ interface ScheduleBuilder {
     withProperties(properties: ScheduleProperties): ScheduleBuilder;
     /** How long a slot may wait for trigger and constraints after its first fact. Default one day. */
     setTimeout(amount: number, unit: TimeUnitName): ScheduleBuilder;
+    /** The deadline of a slot, counted from its opening: one that has not succeeded by then is late. */
+    withDeadline(deadline: Deadline): ScheduleBuilder;
     /** Fewer live runs of the program than this. Aborts by default. */
     withConcurrency(runs: number): ScheduleBuilder;
     /** This much time after the first fact. Always waits. */

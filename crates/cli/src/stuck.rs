@@ -55,6 +55,7 @@ pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
 fn kind(name: &str) -> &str {
     match name {
         "expiring" => "about to expire",
+        "overdue" => "missed its deadline",
         "backoff" => "waits for its retry",
         "long" => "running long",
         other => other,

@@ -95,6 +95,7 @@ fn account(why: &WhyDto) -> Vec<String> {
         None => slot,
     }];
     lines.push(format!("  {}", why.headline));
+    lines.extend([&why.deadline_words, &why.outlook].into_iter().flatten().map(|words| format!("  {words}")));
     lines.extend(maker(why));
     lines.extend(why.out_of_range.as_ref().map(|reason| format!("  out of range: {reason}")));
     lines.extend(why.no_group.as_ref().map(|no_group| format!("  it waits for no job: {no_group}")));

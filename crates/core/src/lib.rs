@@ -39,6 +39,7 @@ mod given;
 mod inspection;
 mod jobs;
 mod keyed;
+mod late;
 mod listeners;
 mod mandate;
 mod moments;

@@ -91,6 +91,9 @@ impl Core {
         let (mut slots, mut backlog) = (0, 0);
         match part {
             PlanPart::Slots { times, .. } => {
+                // A deadline counts from the opening of a job.
+                let is_timed = is_fed && workflow.definition().deadline.is_some();
+                let origin = if is_timed { Origin::Feed } else { Origin::Schedule };
                 let named = workflow.slots_at(&times);
                 if is_fed {
                     self.slots.recall(named.iter().cloned(), past)?;
@@ -98,7 +101,7 @@ impl Core {
                 for slot in named {
                     if !self.slots.has(&slot) {
                         slots += 1;
-                        self.record(&slot, SlotEvent::planned(Origin::Schedule, 0));
+                        self.record(&slot, SlotEvent::planned(origin.clone(), 0));
                     }
                 }
             }

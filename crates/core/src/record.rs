@@ -27,6 +27,7 @@ impl Core {
             // An event of a time in the backlog makes a slot of it.
             self.make_slot(id);
         }
+        self.note_late_before(id, &what);
         self.record_alone(id, what)
     }
 
@@ -73,6 +74,7 @@ impl Core {
             self.permits.wake_lots(&id.workflow);
         }
         self.reindex(id, before.as_ref(), &after);
+        self.watch_deadline(id);
         if let Some(left) = self.flows.follow_run(id, &after) {
             self.agree_without(&id.workflow, left.graph().flow());
         }
@@ -202,6 +204,7 @@ impl Core {
         if self.workflows.known(&id.workflow).is_none() {
             return;
         }
+        self.watch_deadline(&id);
         match held_position(&self.slots, &id) {
             Some(position) => self.programs.wake(position),
             None => self.wakes.dirty.insert(id),
@@ -219,7 +222,7 @@ impl Core {
 fn is_planted(config: &Config, id: &SlotRef, what: &SlotEvent, now: Timestamp) -> bool {
     let Some(planted) = &config.planted else { return false };
     let work = match what {
-        SlotEvent::Planned { origin: Origin::Schedule | Origin::Fact, .. } => PlantedIn::Planning,
+        SlotEvent::Planned { origin: Origin::Schedule | Origin::Feed | Origin::Fact, .. } => PlantedIn::Planning,
         SlotEvent::Collected { .. } => PlantedIn::Collecting,
         SlotEvent::TriggerMet { .. } | SlotEvent::Held { .. } | SlotEvent::Looked { .. } => PlantedIn::Looking,
         SlotEvent::Dispatched { .. } => PlantedIn::Dispatching,

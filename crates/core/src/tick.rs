@@ -86,6 +86,7 @@ impl Core {
                 Some(Due::Plan(id)) => self.planner.plan_soon(&id),
                 Some(Due::Look(slot)) => self.wake(slot),
                 Some(Due::Ask(slot)) => self.ask_about(&slot),
+                Some(Due::Late(slot)) => self.pass_deadline(&slot),
                 None => return,
             }
         }

@@ -15,7 +15,7 @@ use kelos_model::similar::mistyped;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workers::{Label, MOST_LABELS};
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Job, Parameter, PoolUse, RetryPolicy, Trigger};
+use kelos_model::{Constraint, Deadline, Job, Parameter, PoolUse, RetryPolicy, Trigger};
 use kelos_sandbox::{ConstraintDraft, FlowDraft, check_written_path};
 use serde_json::{Map, Value as Json, json};
 
@@ -358,6 +358,13 @@ impl<'a, 'v> App<'a, 'v> {
     /// The most of its jobs that run at once; no limit if the app doesn't say.
     pub(super) fn concurrency(&self, reading: &mut JsonReader<'a>) -> Option<u32> {
         self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
+    }
+
+    /// The deadline of its jobs, counted from the opening of each.
+    pub(super) fn deadline(&self, reading: &mut JsonReader<'a>) -> Option<Deadline> {
+        let value = self.get("deadline")?;
+        let read = Deadline::read(&plain(value), &Zone::utc());
+        read.map_err(|error| reading.mistake(value.range(), format!("{}: {error}", self.what("deadline")))).ok()
     }
 
     pub(super) fn pools(&self, reading: &mut JsonReader<'a>) -> Vec<PoolUse> {

@@ -48,7 +48,7 @@ const KINDS: [(&str, &str); 10] = [
 ];
 
 /// The other keys of an app.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 16] = [
     "job_id",
     "job_id_template",
     "autofill_values",
@@ -56,6 +56,7 @@ const OTHERS: [&str; 15] = [
     "valid_if_or",
     "minPartitions",
     "concurrency",
+    "deadline",
     "max_retry",
     "timeout",
     "pools",
@@ -236,7 +237,7 @@ impl<'a> Reader<'a> {
         let (job, flow, feed, trigger) = (app.job(reading), app.flow(reading), app.feed(reading), app.trigger(reading));
         let constraints = app.constraints(reading);
         let (concurrency, pools, retry) = (app.concurrency(reading), app.pools(reading), app.retry(reading));
-        let (writes, parameters) = (app.writes(reading), app.parameters(reading));
+        let (writes, parameters, deadline) = (app.writes(reading), app.parameters(reading), app.deadline(reading));
         let (feed, catch_up) = feed.unzip();
         let keys = Keys::Jobs(Box::new(JobKeys { feed, ..keys }));
         let workflow = Workflow {
@@ -251,6 +252,7 @@ impl<'a> Reader<'a> {
             writes,
             parameters,
             catch_up,
+            deadline,
             ..Workflow::keyed(id, keys, job)
         };
         for mistake in kelos_model::mistakes::parameter_mistakes(&workflow) {

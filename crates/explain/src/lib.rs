@@ -7,6 +7,7 @@
 pub mod backfill;
 pub mod critical_path;
 mod definitions;
+pub mod expectation;
 pub mod failures;
 pub mod flow;
 pub mod graph;

@@ -30,6 +30,7 @@ mod pools;
 mod tests;
 
 use crate::definitions::Definitions;
+use crate::expectation::{self, Expectation};
 use crate::flow::words::listed;
 use crate::history::fold;
 use crate::{schedule, schedules};
@@ -62,6 +63,15 @@ pub struct Why {
     pub constraints_at: Option<Timestamp>,
     /// When it expires, if it still waits then; only of what collects facts for an event schedule.
     pub expires: Option<Timestamp>,
+    /// Its deadline, where its workflow has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Whether it had missed that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// Its expected end, if it has a deadline and is live; only for the present.
+    #[serde(skip)]
+    pub expected: Option<Expectation>,
     /// The moment from which its wait timeout counts.
     #[serde(skip)]
     pub wait_from: WaitStart,
@@ -94,7 +104,13 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
     };
     let now = at.unwrap_or_else(|| handle.now());
     let (reader, slot) = (handle.reader().clone(), slot.clone());
-    let read = move || read(&*reader, &slot, now, at.is_none(), inspection.as_ref());
+    let read = move || {
+        let mut why = read(&*reader, &slot, now, at.is_none(), inspection.as_ref())?;
+        if why.deadline.is_some() && at.is_none() {
+            why.expected = expectation::read(&*reader, &slot, now)?;
+        }
+        Ok(why)
+    };
     let read = tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
         Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
     });
@@ -206,6 +222,25 @@ fn in_force(
 }
 
 impl Why {
+    /// Its deadline in words, and whether it missed it: `late since 07:30Z, its deadline`; none where it has none.
+    #[must_use]
+    pub fn deadline_words(&self) -> Option<String> {
+        let deadline = text::format_short(self.deadline?);
+        let is_over = self.state.is_some_and(SlotState::is_final);
+        Some(match (self.late, is_over) {
+            (true, false) => format!("late since {deadline}, its deadline"),
+            (true, true) => format!("was late: its deadline was {deadline}"),
+            (false, true) => format!("was in time: its deadline was {deadline}"),
+            (false, false) => format!("its deadline is {deadline}"),
+        })
+    }
+
+    /// The comparison of its expected end with its deadline, in words.
+    #[must_use]
+    pub fn outlook(&self) -> Option<String> {
+        Some(self.expected.as_ref()?.words(self.deadline?, self.late))
+    }
+
     /// Whether its first sentence contains the obstacle, which then isn't repeated.
     #[must_use]
     pub fn is_told(&self) -> bool {
@@ -298,6 +333,9 @@ pub fn account(
         constraints_at,
         wait_from: definition.map(|definition| definition.wait_from).unwrap_or_default(),
         expires: definition.zip(slot).and_then(|(definition, slot)| schedules::expires(definition, id, slot)),
+        deadline: definition.zip(slot).and_then(|(definition, slot)| definition.deadline_of(&id.key, slot)),
+        late: definition.zip(slot).is_some_and(|(one, slot)| one.missed_deadline(&id.key, slot, at).is_some()),
+        expected: None,
         no_group: None,
         out_of_range: None,
         version: None,
@@ -574,7 +612,7 @@ fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> St
         Origin::Request => by.map(|by| format!(", when {by} asked for it{}", because(reason))).unwrap_or_default(),
         Origin::Fact => ", when the first fact came".to_owned(),
         Origin::Signal => ", when the first signal for it came".to_owned(),
-        Origin::Schedule | Origin::Backfill => String::new(),
+        Origin::Schedule | Origin::Feed | Origin::Backfill => String::new(),
     }
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         catch_up: None,
         wait_timeout_seconds: None,
         wait_from: WaitStart::Time,
+        deadline: None,
         job: Job::new("held", serde_json::Map::new()),
         writes: Vec::new(),
         version: None,

@@ -103,6 +103,8 @@ pub enum Event {
 pub enum Origin {
     /// Its workflow's schedule.
     Schedule,
+    /// The schedule that opens jobs of its workflow, where these have deadlines; of other jobs it is the schedule.
+    Feed,
     /// A person: a rerun or a kill of a slot that did not exist yet.
     Request,
     /// A backfill.
@@ -310,6 +312,11 @@ pub enum SlotEvent {
         run: u32,
         /// The outcome of the run.
         outcome: Outcome,
+    },
+    /// Its deadline passed, and it had not succeeded. Its state is the same.
+    Late {
+        /// The deadline.
+        deadline: Timestamp,
     },
     /// A person ended it.
     Killed {

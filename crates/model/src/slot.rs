@@ -43,7 +43,7 @@ impl SlotState {
             (state, SlotEvent::Released { .. }) => state,
             (Dispatched | Running, SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. }) => Succeeded,
             (Queued, SlotEvent::Pinned { .. }) => Queued,
-            (live, SlotEvent::Signalled { .. }) if !live.is_final() => live,
+            (live, SlotEvent::Signalled { .. } | SlotEvent::Late { .. }) if !live.is_final() => live,
             (done, SlotEvent::StepOpened { .. } | SlotEvent::Resumed { .. }) if done.is_final() => Waiting,
             (Waiting, SlotEvent::StepReady { .. }) => Queued,
             (Dispatched | Running, SlotEvent::BackedOff { .. }) => Backoff,
@@ -145,6 +145,9 @@ pub struct Slot {
     /// The permits that its live run holds beside those of its start, ascending by request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Hold>,
+    /// The deadline that it has missed since it was last opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<Timestamp>,
     /// Its part in a flow: of a run of one, or of a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<PartInFlow>>,
@@ -177,6 +180,7 @@ impl Slot {
             collected: None,
             asked_at: None,
             held: Vec::new(),
+            late: None,
             flow: None,
         }
     }
@@ -289,6 +293,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         }
         SlotEvent::Planned { .. } => return None,
         SlotEvent::Looked { explanation } => slot.said = explanation.digest(),
+        SlotEvent::Late { deadline } => slot.late = Some(*deadline),
         SlotEvent::Given { .. }
         | SlotEvent::Gave { .. }
         | SlotEvent::Deferred { .. }
@@ -414,6 +419,7 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
     match event {
         SlotEvent::Reopened { priority, backfill, .. } => {
             slot.retries = 0;
+            slot.late = None;
             slot.external_id = None;
             slot.priority = *priority;
             slot.backfill.clone_from(backfill);
@@ -435,6 +441,7 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
         }
         SlotEvent::Resumed { from, .. } => {
             slot.retries = 0;
+            slot.late = None;
             slot.external_id = None;
             slot.asked_at = Some(at);
             collect_again(slot, at);
@@ -466,7 +473,7 @@ fn collection(slot: &mut Slot, at: Timestamp) -> &mut Collection {
     slot.collected.get_or_insert_with(|| Box::new(Collection::new(at)))
 }
 
-/// Whether an event about a run is about the right one: never two live runs of a slot, numbers that rise
+/// Whether an event about a run is about the right one, and a deadline is missed once: never two live runs of a slot, numbers that rise
 /// one by one, and all else about the latest run and while that is alive.
 fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
     match event {
@@ -487,6 +494,7 @@ fn fits_run(slot: &Slot, event: &SlotEvent) -> bool {
         SlotEvent::Released { run, request } => {
             *run == slot.last_run && slot.held.iter().any(|held| held.request == *request)
         }
+        SlotEvent::Late { .. } => slot.late.is_none(),
         SlotEvent::Imported { .. } => slot.last_run == 0 && is_whole(event),
         // Slots that wait for the success would start while the run may still write what they are to read.
         SlotEvent::MarkedSucceeded { .. } => !slot.run_alive,

@@ -8,7 +8,7 @@ use kelos_model::flow::Flow;
 use kelos_model::parameter::Parameters;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Source, WaitStart};
-use kelos_model::{BatchRule, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Deadline, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -44,6 +44,8 @@ pub(crate) struct Draft {
     wait_timeout_seconds: Option<u64>,
     #[serde(default)]
     wait_timeout_from: WaitStart,
+    #[serde(default)]
+    deadline: Option<Deadline>,
     #[serde(default)]
     writes: Vec<String>,
     #[serde(default)]
@@ -120,6 +122,7 @@ impl Draft {
             catch_up: self.catch_up,
             wait_timeout_seconds: self.wait_timeout_seconds,
             wait_from: self.wait_timeout_from,
+            deadline: self.deadline,
             job: self.job,
             flow: self.flow.map(FlowDraft::flow),
             parameters: self.parameters.0,

@@ -10,7 +10,7 @@ use kelos_model::parameter::Parameters;
 use kelos_model::project::{self, Member, ProjectName};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::workflow::{About, CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program, Source};
-use kelos_model::{Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
+use kelos_model::{Deadline, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
 use rquickjs::{Ctx, Function, Object};
 use serde::Deserialize;
 
@@ -42,6 +42,8 @@ struct EventDraft {
     program: String,
     trigger: Trigger,
     constraints: Vec<ConstraintDraft>,
+    #[serde(default)]
+    deadline: Option<Deadline>,
     properties: BTreeMap<String, String>,
     timeout_millis: Option<u64>,
     start_time: Option<i64>,
@@ -83,6 +85,7 @@ impl EventDraft {
             constraints: self.constraints.into_iter().map(ConstraintDraft::constraint).collect(),
             concurrency: None,
             start_time,
+            deadline: self.deadline,
             about: self.about,
             ..Workflow::keyed(id, Keys::Events(Box::new(keys)), nothing)
         })

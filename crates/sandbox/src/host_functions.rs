@@ -5,7 +5,7 @@ use std::rc::Rc;
 use kelos_model::similar::mistyped;
 use kelos_model::time::{Calendar, Cron, Zone, parse_instant};
 use kelos_model::workflow::ProjectVersion;
-use kelos_model::{PoolId, RunName, SlotState, StepName, WorkflowId};
+use kelos_model::{Deadline, PoolId, RunName, SlotState, StepName, WorkflowId};
 use rquickjs::{Ctx, Function, IntoJs, Object, Value};
 
 use kelos_model::secret::SecretSource;
@@ -48,6 +48,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, desk: &Rc<Desk>) -> rquickjs::Result<
     define("writtenPath", Function::new(ctx.clone(), |path: String| words(check_written_path(&path)))?)?;
     let calendar = |json: String| words(serde_json::from_str::<Calendar>(&json));
     define("calendar", Function::new(ctx.clone(), calendar)?)?;
+    let deadline = |json: String| words(serde_json::from_str::<Deadline>(&json));
+    define("deadline", Function::new(ctx.clone(), deadline)?)?;
     define("version", Function::new(ctx.clone(), |text: String| words(ProjectVersion::new(&text)))?)?;
     define("zone", Function::new(ctx.clone(), |name: String| words(Zone::parse(&name)))?)?;
     define(

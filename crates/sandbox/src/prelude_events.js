@@ -224,6 +224,21 @@ function windowZoned(tree, zone) {
     return zone === undefined || tree.type !== "window" ? tree : { zone, ...tree };
 }
 
+/** A deadline: a length of time, or a time of the day, of the zone where it names none. */
+function deadlineOf(value, where, zone = "UTC") {
+    if (value === undefined || value === null) return undefined;
+    let deadline = value;
+    if (typeof value === "object" && !Array.isArray(value)) {
+        known(value, ["at", "zone", "days", "businessDays", "holidays"], where);
+        deadline = { zone, ...value };
+        if (value.holidays !== undefined) deadline.holidays = datesOf(value.holidays, `${where}: holidays`);
+    } else if (typeof value !== "string") {
+        refuse(`${where}: expected a length of time such as "2h", or {at: "07:30", zone: "Europe/Berlin"}, not ${describe(value)}`);
+    }
+    agreed(host.deadline(JSON.stringify(deadline)), where);
+    return deadline;
+}
+
 // --- applications and programs ---
 
 const UPDATES = "app.deploy.update.schedules";
@@ -373,6 +388,11 @@ class ScheduleBuilder {
 
     setTimeout(amount, unit) {
         this.#draft.timeoutMillis = millis(amount, unit, this.#where("setTimeout"), "setTimeout(1, TimeUnit.DAYS)");
+        return this;
+    }
+
+    withDeadline(deadline) {
+        this.#draft.deadline = deadlineOf(deadline, this.#where("withDeadline"), this.#zone);
         return this;
     }
 

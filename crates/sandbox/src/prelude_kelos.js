@@ -2,7 +2,7 @@
 // functions; what it makes is the same definition. A part of one module with prelude.js; it stands after prelude_workflow.js.
 
 const BUILDER_FIELDS = ["schedule", "after", "trigger", "constraints", ...COMMAND_FIELDS, "job", "concurrency", "pools", "parameters", "retry", "runsOn", "onLost", "writes", "startTime",
-    "endTime", "catchUp", "batch", "version", "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
+    "endTime", "catchUp", "batch", "version", "waitTimeoutSeconds", "waitTimeoutFrom", "deadline", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const BUILDER = 'an object such as {schedule: "0 6 * * *", command: ["bin/load", "${year}-${month}-${day}"]}';
 const TIMES = '"0 6 * * *", "minutely", "hourly", "daily", or celos.dependentSchedule("my-workflow")';
 

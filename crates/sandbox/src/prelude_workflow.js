@@ -156,7 +156,7 @@ function commandExternalService(options) {
 // --- workflows ---
 
 const FIELDS = ["id", "schedule", "schedulingStrategy", "pools", "parameters", "trigger", "constraints", "externalService", "writes", "startTime", "endTime", "catchUp", "batch", "version", "maxRetryCount", "retry", "runsOn", "onLost",
-    "waitTimeoutSeconds", "waitTimeoutFrom", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
+    "waitTimeoutSeconds", "waitTimeoutFrom", "deadline", "timeZone", "daylightSaving", "url", "contacts", "tags", "description"];
 const CATCH_UP = ["all", "latest", "skip"];
 const RETRY_FIELDS = ["count", "delaySeconds", "backoff", "maxDelaySeconds", "jitterPercent", "jitter", "onUnknown"];
 
@@ -386,6 +386,7 @@ function draftOf(options, where) {
         endTime: startTimeOf(options.endTime, `${where}: endTime`),
         batch: batchOf(options.batch, `${where}: batch`),
         version: versionOf(options.version, `${where}: version`),
+        deadline: deadlineOf(options.deadline, `${where}: deadline`, options.timeZone),
         retry: retryOf(options, where),
         about: aboutOf(options, where),
     };

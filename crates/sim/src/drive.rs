@@ -103,7 +103,7 @@ fn through(workload: Workload, seed: u64) -> Result<Figures, String> {
     drive.until(drive.workload.end + SETTLING)?;
     drive.watch.at_rest()?;
     drive.events.at_rest(&drive.workload, drive.now)?;
-    judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
+    drive.figures.late = judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
     planted::judge(drive.planted.as_ref(), &drive.disk)?;
     Ok(drive.figures)
 }

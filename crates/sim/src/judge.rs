@@ -1,6 +1,7 @@
 //! Judges: conditions that must hold whatever happened.
 
 mod batches;
+mod deadlines;
 pub mod events;
 mod flows;
 pub mod jobs;
@@ -154,12 +155,12 @@ pub fn at_rest(
     disk: &MemoryDisk,
     core: &Core,
     now: Timestamp,
-) -> Result<(), String> {
+) -> Result<u64, String> {
     let store = MemoryStore::on(disk);
     let reader = store.reader();
     let slots = all_slots(&*reader)?;
     store_agrees_with_itself(&*reader)?;
-    let steps = log_holds(workload, &*reader)?;
+    let (steps, late) = log_holds(workload, &*reader)?;
     let steps = flows::StepsAtRest::new(&*reader, steps, &slots)?;
     within::within_limits(workload, &*reader)?;
     nothing_is_missing(workload, &*reader, &slots)?;
@@ -174,7 +175,8 @@ pub fn at_rest(
     let (reader, slots, followers, steps) = (&*reader, &slots, &followers, &steps);
     let around = Surroundings { workload, apps: &apps, world, reader, slots, followers, steps, times: &times, now };
     flows::is_accounted_for(&around)?;
-    slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))
+    slots.iter().try_for_each(|(id, slot)| is_accounted_for(&around, id, slot))?;
+    Ok(late)
 }
 
 fn all_slots(reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
@@ -215,8 +217,8 @@ fn fold(folded: &mut BTreeMap<SlotRef, Slot>, record: &EventRecord) -> Result<()
 }
 
 /// Checks all batches and flows in the log, and that no slot of a paused backfill is evaluated or dispatched, and that its row agrees
-/// with the log. Returns the steps of flows.
-fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<BTreeMap<SlotRef, Slot>, String> {
+/// with the log. Returns the steps of flows, and how many slots were late.
+fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<(BTreeMap<SlotRef, Slot>, u64), String> {
     let log = reader
         .events(&EventFilter::default(), PageRequest::oldest(crate::ALL))
         .map_err(|error| error.to_string())?
@@ -224,6 +226,7 @@ fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<BTreeMap<SlotR
     batches::hold(workload, &log)?;
     outputs::hold(workload, reader, &log)?;
     let steps = flows::hold(reader, &log)?;
+    let late = deadlines::hold(reader, &log)?;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {
@@ -246,7 +249,7 @@ fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<BTreeMap<SlotR
     }
     let rows = reader.backfills(&BackfillFilter::default()).map_err(|error| error.to_string())?;
     let wrong = rows.iter().find(|row| row.paused.as_ref().map(|pause| pause.at) != paused.get(&row.id).copied());
-    wrong.map_or(Ok(steps), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
+    wrong.map_or(Ok((steps, late)), |row| Err(format!("the log has {paused:?} paused, the table {row:?}")))
 }
 
 /// Whether an event only happens to slots that the scheduler evaluates or dispatches.
@@ -327,6 +330,10 @@ fn is_accounted_for(around: &Surroundings<'_>, id: &SlotRef, slot: &Slot) -> Res
     if is_dormant(around.workload, around.apps, &row, (id, slot)) || is_paused(around.reader, slot)? && !slot.run_alive
     {
         return Ok(());
+    }
+    let by = around.now.checked_sub(SLACK).unwrap_or(around.now);
+    if row.moments.frozen.is_none() && deadlines::is_unsaid(&row.definition, id, slot, by) {
+        return Err(format!("{id} is late at {}, and nothing says so: {slot:?}", around.now));
     }
     let stuck = Suspect { around, row: &row, id, slot }.stuck()?;
     stuck.map_or(Ok(()), |why| Err(format!("{id} is {slot:?} at {}: {why}", around.now)))

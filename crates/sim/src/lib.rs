@@ -26,12 +26,15 @@ const ALL: usize = 1 << 40;
 /// The first seed of the simulation of several nodes.
 pub const FIRST_OF_NODES: u64 = 3_000_000;
 
+/// Seeds from here on have deadlines, and one server again.
+pub const FIRST_WITH_DEADLINES: u64 = 4_500_000;
+
 /// Runs all simulations of one seed.
 ///
 /// # Errors
 /// The violation, in words.
 pub fn check_seed(seed: u64) -> Result<Figures, String> {
-    if seed >= FIRST_OF_NODES {
+    if (FIRST_OF_NODES..FIRST_WITH_DEADLINES).contains(&seed) {
         return nodes::run(seed).map_err(|wrong| format!("seed {seed}, nodes over one log: {wrong}"));
     }
     let lockstep = lockstep::run(seed).map_err(|wrong| format!("seed {seed}, lockstep with the full scan: {wrong}"))?;
@@ -59,6 +62,8 @@ pub struct Figures {
     pub compared: u64,
     /// How often a workflow was frozen.
     pub frozen: u64,
+    /// How many slots were late.
+    pub late: u64,
     /// How many inputs were set aside.
     pub set_aside: u64,
     /// How often a node began to lead.
@@ -81,6 +86,7 @@ impl std::ops::AddAssign for Figures {
         self.repeated += other.repeated;
         self.compared += other.compared;
         self.frozen += other.frozen;
+        self.late += other.late;
         self.set_aside += other.set_aside;
         self.reigns += other.reigns;
         self.entries += other.entries;

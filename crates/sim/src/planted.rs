@@ -85,7 +85,7 @@ pub fn judge(planted: Option<&WorkflowId>, disk: &MemoryDisk) -> Result<(), Stri
 fn is_of_its_own(what: &SlotEvent) -> bool {
     matches!(
         what,
-        SlotEvent::Planned { origin: Origin::Schedule | Origin::Fact, .. }
+        SlotEvent::Planned { origin: Origin::Schedule | Origin::Feed | Origin::Fact, .. }
             | SlotEvent::Collected { .. }
             | SlotEvent::Looked { .. }
             | SlotEvent::TriggerMet { .. }

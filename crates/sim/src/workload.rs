@@ -3,6 +3,7 @@
 mod batches;
 mod calendars;
 mod covers;
+mod deadlines;
 mod events;
 mod flows;
 mod jobs;
@@ -99,6 +100,7 @@ impl Workload {
         flows::add(seed, &mut workload);
         repeats::add(seed, &mut workload);
         labels::choose(seed, &mut workload);
+        deadlines::add(seed, &mut workload);
         // The limit of a tick may be lower than the work of one workflow.
         workload.config.frontier = *Rng::new(seed ^ 0xF207).pick(&[1, 2, 5, 1024]);
         workload.config.at_once = *Rng::new(seed ^ 0xA70E).pick(&[3, 7, 20, 1024, usize::MAX, usize::MAX]);
@@ -197,6 +199,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         catch_up: None,
         wait_timeout_seconds: rng.percent(40).then(|| rng.below(20_000)),
         wait_from: WaitStart::Time,
+        deadline: None,
         job: Job::new("fake", serde_json::Map::new()),
         // Of every other one, by its number: a draw would change what follows.
         writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),

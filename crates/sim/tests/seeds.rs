@@ -179,6 +179,15 @@ fn the_first_seeds_with_steps_that_are_done_again_hold() {
 }
 
 #[test]
+fn the_first_seeds_with_deadlines_hold() {
+    let mut figures = kelos_sim::Figures::default();
+    for seed in 4_500_000..4_500_016 {
+        figures += kelos_sim::check_seed(seed).unwrap();
+    }
+    assert!(figures.late >= 100, "slots are late: {figures:?}");
+}
+
+#[test]
 fn seeds_that_found_something_hold() {
     hold(FOUND.iter().map(|(seed, _)| *seed));
 }

@@ -28,11 +28,11 @@ pub(super) type RowResult<T> = Result<T, Fault>;
 const MOST_NAMES: usize = 1 << 24;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, check_value";
+     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, late, check_value";
 /// The same of a step, which has a table without the columns that say nothing of it: its key has no time, and its kind is that of all.
 /// So it has the check value that it would have among the slots.
 pub(super) const STEP_SLOT: &str = "0, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, external_id, priority, \
-     backfill, due, said, last_event, collected, held, requested, asked_at, 4, flow, check_value";
+     backfill, due, said, last_event, collected, held, requested, asked_at, 4, flow, late, check_value";
 /// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -281,7 +281,7 @@ impl Names {
 }
 
 fn test_slot(row: &Row<'_>) -> RowResult<()> {
-    check::test(row, 0..21, 21, "a slot")
+    check::test(row, 0..22, 22, "a slot")
 }
 
 /// Tests the columns [`RUN`].
@@ -315,6 +315,7 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
         flow: read_json(row, 20)?.map(Box::new),
+        late: read_moment_if_any(row, 21)?,
     })
 }
 

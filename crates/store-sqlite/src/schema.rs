@@ -37,6 +37,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Code(nineteenth::step),
     Step::Sql(include_str!("0020.sql")),
     Step::Sql(include_str!("0021.sql")),
+    Step::Sql(include_str!("0022.sql")),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -270,6 +270,8 @@ impl SlotPage {
                 @if let Some(state) = self.why.state { (badge(state)) " " }
                 (time::in_text(&self.why.headline))
             }
+            @if let Some(words) = self.why.deadline_words() { p.note[self.why.late] { (time::in_text(&words)) "." } }
+            @if let Some(words) = self.why.outlook() { p { (time::in_text(&words)) "." } }
             @if let Some(flow) = &self.flow { (flow.state()) }
         }
     }

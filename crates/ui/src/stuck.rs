@@ -55,13 +55,14 @@ fn summary(found: &StuckReport) -> String {
     format!("{}.", told.join(", "))
 }
 
-const ALL: [Kind; 7] =
-    [Kind::Frozen, Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
+const ALL: [Kind; 8] =
+    [Kind::Frozen, Kind::Overdue, Kind::Expiring, Kind::Late, Kind::Backoff, Kind::Long, Kind::Failed, Kind::Paused];
 
 /// The colour and the name of a kind.
 const fn look(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Expiring => ("bad", "about to expire"),
+        Kind::Overdue => ("bad", "missed its deadline"),
         Kind::Late => ("bad", "late"),
         Kind::Backoff => ("again", "waits for its retry"),
         Kind::Long => ("goes", "running long"),

@@ -265,6 +265,7 @@ impl WorkflowPage {
                 @if let Some(seconds) = definition.wait_timeout_seconds {
                     dt { "Expires" } dd { "when it still waits " (words::span(i64::try_from(seconds).unwrap_or(i64::MAX))) " after " (wait_start(definition.wait_from)) }
                 }
+                @if let Some(deadline) = &definition.deadline { dt { "Deadline" } dd { (deadline) } }
                 dt { "Executor" } dd { (definition.job.executor) }
                 (settings::rows(&definition.job.settings))
                 @match &definition.job.properties {

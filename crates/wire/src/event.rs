@@ -361,6 +361,10 @@ pub enum SlotEventDto {
         requester: RequesterDto,
     },
     BackoffEnded {},
+    Late {
+        /// The deadline that it missed.
+        deadline: Instant,
+    },
     Killed {
         #[serde(flatten)]
         requester: RequesterDto,

@@ -123,6 +123,7 @@ impl From<SlotEvent> for Dto {
             }
             SlotEvent::SkippedBy { by, reason } => Dto::Skipped { explanation: None, requester: asked(by, reason) },
             SlotEvent::BackoffEnded => Dto::BackoffEnded {},
+            SlotEvent::Late { deadline } => Dto::Late { deadline: deadline.into() },
             SlotEvent::Killed { by, reason } => Dto::Killed { requester: asked(by, reason) },
             SlotEvent::MarkedSucceeded { by, reason } => Dto::MarkedSucceeded { requester: asked(by, reason) },
             SlotEvent::Reopened { by, reason, priority, backfill } => {
@@ -255,7 +256,7 @@ impl From<BackfillEvent> for BackfillEventDto {
 fn opener(origin: &Origin) -> Option<&SlotRef> {
     match origin {
         Origin::Parent(slot) | Origin::Child(slot) => Some(slot),
-        Origin::Schedule | Origin::Request | Origin::Backfill | Origin::Fact | Origin::Signal => None,
+        Origin::Schedule | Origin::Feed | Origin::Request | Origin::Backfill | Origin::Fact | Origin::Signal => None,
     }
 }
 
@@ -264,6 +265,7 @@ fn origin_name(origin: &Origin) -> &'static str {
         Origin::Parent(_) => "parent",
         Origin::Child(_) => "child",
         Origin::Schedule => "schedule",
+        Origin::Feed => "feed",
         Origin::Request => "request",
         Origin::Backfill => "backfill",
         Origin::Fact => "fact",

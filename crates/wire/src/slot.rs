@@ -102,6 +102,9 @@ pub struct SlotDto {
     pub backfill: Option<String>,
     /// When the retry is due, in state `backoff`.
     pub due: Option<Instant>,
+    /// The deadline that it missed since it was last opened, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<Instant>,
     /// The facts that it has collected, if its trigger waits for facts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collected: Option<CollectedDto>,
@@ -158,6 +161,21 @@ pub struct WhyDto {
     /// When it expires unless it is queued before; only for a slot of an event schedule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Instant>,
+    /// Its deadline, if its workflow has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Instant>,
+    /// Whether it has missed that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// The deadline in words, with whether it was missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_words: Option<String>,
+    /// The expected end of a live slot with a deadline, from recorded runs; only for the present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_end: Option<Instant>,
+    /// The comparison of that with the deadline, with the slot that decides it, in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<String>,
     /// Its runs up to that time, oldest first.
     pub runs: Vec<RunDto>,
     /// The root causes of its wait, however far upstream: what a person has to repair comes first.
@@ -237,6 +255,7 @@ impl SlotDto {
             priority: slot.priority,
             backfill: slot.backfill.map(String::from),
             due: slot.due.map(Instant),
+            late: slot.late.map(Instant),
             collected: slot.collected.as_deref().map(CollectedDto::from),
         }
     }

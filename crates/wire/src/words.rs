@@ -131,6 +131,7 @@ fn slot_event(what: &SlotEventDto) -> &str {
         X::Expired { .. } => "expired",
         X::Skipped { .. } => "skipped",
         X::BackoffEnded { .. } => "backoff-ended",
+        X::Late { .. } => "late",
         X::Killed { .. } => "killed",
         X::MarkedSucceeded { .. } => "marked-succeeded",
         X::Reopened { .. } => "reopened",
@@ -301,6 +302,7 @@ fn of_slot(what: &SlotEventDto) -> Vec<String> {
         S::Skipped { explanation, requester: who } => {
             requester(who).into_iter().chain(explanation.iter().flat_map(unmet)).collect()
         }
+        S::Late { deadline } => vec![format!("deadline {}", deadline.short())],
         S::Killed { requester: who }
         | S::MarkedSucceeded { requester: who }
         | S::Reopened { requester: who, .. }

@@ -185,6 +185,9 @@ pub struct DefinitionDto {
     pub wait_timeout_seconds: Option<u64>,
     /// The moment from which these seconds count: `time`, the slot's, or `opening`, when it could first have gone.
     pub wait_timeout_from: Code,
+    /// The deadline of its slots, as a definition has it; none if they have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<serde_json::Value>,
     /// The job that a run executes.
     pub job: JobDto,
     /// The arguments that its runs expect; if none are named, they take any.
@@ -531,6 +534,7 @@ impl From<&Workflow> for DefinitionDto {
             catch_up: workflow.catch_up.map(|policy| policy.as_str().to_owned()),
             wait_timeout_seconds: workflow.wait_timeout_seconds,
             wait_timeout_from: workflow.wait_from.as_str().into(),
+            deadline: workflow.deadline.as_ref().and_then(|one| serde_json::to_value(one).ok()),
             job: workflow.into(),
             parameters: workflow.parameters.iter().map(ParameterDto::from).collect(),
             writes: workflow.writes.clone(),

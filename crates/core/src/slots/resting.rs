@@ -127,6 +127,7 @@ impl CompactSlot {
             collected: None,
             asked_at,
             held,
+            late: None,
             flow: None,
         } = &live.slot
         else {

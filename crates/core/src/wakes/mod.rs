@@ -35,6 +35,8 @@ pub(crate) enum Due {
     Look(SlotRef),
     /// There is no recent news of a run.
     Ask(SlotRef),
+    /// The deadline of a slot has passed.
+    Late(SlotRef),
 }
 
 /// Everything that can wake a slot.
@@ -45,6 +47,8 @@ pub(crate) struct Wakes {
     looks: Agenda,
     /// The timers after which runs without news are checked.
     runs: Agenda,
+    /// The timers for the deadlines of slots.
+    deadlines: Agenda,
     /// The time without news after which a run is checked.
     patience: SignedDuration,
     pub(crate) probes: Probes,
@@ -61,6 +65,7 @@ impl Wakes {
             plans: Timers::default(),
             looks: Agenda::default(),
             runs: Agenda::default(),
+            deadlines: Agenda::default(),
             patience: waits.patience,
             probes: Probes::new(waits),
             upstream: Upstream::default(),
@@ -149,6 +154,16 @@ impl Wakes {
         }
     }
 
+    /// Sets the timer for the deadline of a slot.
+    pub(crate) fn watch_deadline(&mut self, slot: &SlotRef, at: Timestamp) {
+        self.deadlines.set(slot, at);
+    }
+
+    /// Clears the timer for the deadline of a slot.
+    pub(crate) fn forget_deadline(&mut self, slot: &SlotRef) {
+        self.deadlines.clear(slot);
+    }
+
     /// Sets or clears the timer for the next time of a workflow's schedule.
     pub(crate) fn plan_at(&mut self, id: &WorkflowId, at: Option<Timestamp>) {
         match at {
@@ -167,7 +182,8 @@ impl Wakes {
     /// The workflows with due timers, in the order of their first ones.
     pub(crate) fn due(&self, now: Timestamp) -> Vec<WorkflowId> {
         let mut firsts: BTreeMap<&WorkflowId, Timestamp> = BTreeMap::new();
-        for (at, id) in self.looks.due(now).chain(self.runs.due(now)).chain(self.plans.due(now)) {
+        let of_slots = [&self.looks, &self.runs, &self.deadlines].into_iter().flat_map(|agenda| agenda.due(now));
+        for (at, id) in of_slots.chain(self.plans.due(now)) {
             let first = firsts.entry(id).or_insert(at);
             *first = at.min(*first);
         }
@@ -183,14 +199,17 @@ impl Wakes {
     /// Takes the first due timer of a workflow.
     pub(crate) fn pop(&mut self, id: &WorkflowId, now: Timestamp) -> Option<Due> {
         let (plan, look, run) = (self.plans.get(id), self.looks.first_of(id), self.runs.first_of(id));
-        let first = [plan, look, run].into_iter().flatten().min().filter(|at| *at <= now);
+        let late = self.deadlines.first_of(id);
+        let first = [plan, look, run, late].into_iter().flatten().min().filter(|at| *at <= now);
         if plan.is_some() && plan == first {
             self.plans.clear(id);
             Some(Due::Plan(id.clone()))
         } else if look.is_some() && look == first {
             self.looks.pop(id).map(Due::Look)
-        } else if first.is_some() {
+        } else if run.is_some() && run == first {
             self.runs.pop(id).map(Due::Ask)
+        } else if first.is_some() {
+            self.deadlines.pop(id).map(Due::Late)
         } else {
             None
         }
@@ -199,13 +218,13 @@ impl Wakes {
     /// Takes the first breach out, if there is one.
     pub(crate) fn take_breach(&mut self) -> Option<Breach> {
         let of_timers = self.plans.take_breach().or_else(|| self.looks.take_breach());
-        let of_runs = of_timers.or_else(|| self.runs.take_breach());
+        let of_runs = of_timers.or_else(|| self.runs.take_breach()).or_else(|| self.deadlines.take_breach());
         of_runs.or_else(|| self.probes.take_breach()).or_else(|| self.upstream.take_breach())
     }
 
     /// The next moment at which a timer is due.
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        let next = [self.plans.next(), self.looks.next(), self.runs.next(), self.probes.next()];
+        let next = [self.plans.next(), self.looks.next(), self.runs.next(), self.deadlines.next(), self.probes.next()];
         next.into_iter().flatten().min()
     }
 }

@@ -1,9 +1,11 @@
 //! Event schedules, programs and facts in the syntax of scenarios.
 
+use kelos_model::deadline::LocalDeadline;
 use kelos_model::form::FormError;
 use kelos_model::key::SlotRefError;
+use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, Keys};
-use kelos_model::{Constraint, Fact, Occurrence, Parameter, ParameterKind, Trigger, Workflow};
+use kelos_model::{Constraint, Deadline, Fact, Occurrence, Parameter, ParameterKind, Trigger, Workflow};
 use serde_json::Value;
 
 /// Parses a trigger in the users' syntax.
@@ -76,4 +78,13 @@ pub(crate) fn fact(word: &str) -> Result<Fact, String> {
         _ => return Err("times come by themselves".to_owned()),
     };
     Ok(Fact { source: "test".into(), key, what })
+}
+
+/// A deadline: `2h`, or `07:30`, a time of the day in UTC.
+pub(crate) fn deadline(word: &str) -> Result<Deadline, String> {
+    let read = match word.contains(':') {
+        true => LocalDeadline::new(word, Zone::utc()).map(Deadline::At),
+        false => Deadline::of_text(word),
+    };
+    read.map_err(|error| error.to_string())
 }

@@ -380,6 +380,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "doubling" => workflow.retry.growth = Growth::Exponential,
             "unknown" => workflow.retry.on_unknown = on_unknown(&words.next("fails or retries")?),
             "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
+            "deadline" => workflow.deadline = Some(events::deadline(&words.next("a deadline")?)?),
             "opening" => workflow.wait_from = WaitStart::Opening,
             "periods" => workflow.keys = Keys::Schedule(calendar(&words.next("2h, or a zone for days")?)?),
             "ends" => workflow.end_time = Some(words.time(world)?),

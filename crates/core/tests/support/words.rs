@@ -180,6 +180,7 @@ impl Words {
             }
             SlotEvent::BackoffEnded => "back-off ended".to_owned(),
             SlotEvent::Failed { run, outcome } => format!("#{run} ended ({}), failed", ended(outcome)),
+            SlotEvent::Late { deadline } => format!("late: its deadline was {}", self.time(*deadline)),
             SlotEvent::Killed { by, reason } => format!("killed by {by}{}", because(reason)),
             SlotEvent::MarkedSucceeded { by, reason } => format!("marked as succeeded by {by}{}", because(reason)),
             SlotEvent::SkippedBy { by, reason } => format!("skipped by {by}{}", because(reason)),

@@ -93,6 +93,8 @@ pub enum WorkflowDifference {
     CatchUp,
     /// The time for which slots wait.
     WaitTimeout,
+    /// The deadline.
+    Deadline,
     /// The job.
     Job,
     /// The paths that it writes.
@@ -117,6 +119,7 @@ impl WorkflowDifference {
             Self::StartTime => "start time",
             Self::CatchUp => "catch-up",
             Self::WaitTimeout => "wait timeout",
+            Self::Deadline => "deadline",
             Self::Job => "job",
             Self::Writes => "written paths",
             Self::Version => "version",
@@ -149,7 +152,7 @@ pub fn changes_of(before: &[Arc<Workflow>], after: &[Arc<Workflow>]) -> Vec<Work
 
 fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
     use WorkflowDifference::{
-        About, CatchUp, Concurrency, Constraints, Job, Pools, Retry, Schedule, StartTime, Trigger, Version,
+        About, CatchUp, Concurrency, Constraints, Deadline, Job, Pools, Retry, Schedule, StartTime, Trigger, Version,
         WaitTimeout, Writes,
     };
     let parts = [
@@ -162,6 +165,7 @@ fn different(old: &Workflow, new: &Workflow) -> Vec<WorkflowDifference> {
         (StartTime, old.start_time != new.start_time),
         (CatchUp, old.catch_up != new.catch_up),
         (WaitTimeout, (old.wait_timeout_seconds, old.wait_from) != (new.wait_timeout_seconds, new.wait_from)),
+        (Deadline, old.deadline != new.deadline),
         (Job, old.job != new.job),
         (Writes, old.writes != new.writes),
         (Version, old.version != new.version),

@@ -36,7 +36,7 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     for (id, slots) in &live {
         let Some(workflow) = workflows.get(id).filter(|row| !rests(row)) else { continue };
         let search = Search { reader, now, workflow, slots, followers };
-        rows.extend([search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
+        rows.extend([search.overdue(), search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
     }
     rows.extend(failed(&failures, now));
     for workflow in workflows.values().filter(|row| rests(row) && row.present) {
@@ -114,6 +114,20 @@ impl Search<'_> {
         self.workflow.definition.out_of_bounds(&row.id.key, Some(&row.slot)).is_some()
     }
 
+    /// The slots whose deadline has passed. They are not told again for being late by what is usual.
+    fn overdue(&self) -> Option<Stuck> {
+        let missed = self.slots.iter().filter(|row| !self.is_out_of_bounds(row));
+        let mut missed = missed.filter_map(|row| Some((row, self.deadline_missed(row)?)));
+        let (row, deadline) = missed.next()?;
+        let stuck = self.stuck(row, Kind::Overdue, deadline, None, SignedDuration::ZERO);
+        Some(Stuck { others: missed.count(), ..stuck })
+    }
+
+    /// The deadline of a slot, where that has passed.
+    fn deadline_missed(&self, row: &SlotRow) -> Option<Timestamp> {
+        self.workflow.definition.missed_deadline(&row.id.key, &row.slot, self.now)
+    }
+
     /// The slots that have not begun to run, where one of them is late or will expire soon.
     fn waiting(&self) -> Result<Option<Stuck>, StoreError> {
         let before_its_run = |row: &&SlotRow| {
@@ -133,7 +147,8 @@ impl Search<'_> {
             SlotState::Waiting => self.workflow.definition.keys.are_moments(),
             _ => false,
         };
-        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !self.followers.contains(&row.id);
+        let is_told = |row: &SlotRow| self.followers.contains(&row.id) || self.deadline_missed(row).is_some();
+        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !is_told(row);
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;

@@ -1,4 +1,4 @@
-//! Stuck slots: those that are late, wait for a retry, run for too long, failed and were not repaired, or are held by a
+//! Stuck slots: those that missed their deadline or are late by what is usual, wait for a retry, run for too long, failed and were not repaired, or are held by a
 //! pause.
 //!
 //! Read from the store, as [`why`](crate::why) is. One row represents all slots of a workflow that are stuck in the
@@ -15,6 +15,8 @@ use kelos_model::{Actor, SlotRef, SlotState};
 use kelos_store::StoreError;
 
 pub use find::read;
+pub use usual::RunTimes;
+pub(crate) use usual::{run_times, succeeded_runs};
 
 use kelos_engine::Handle;
 
@@ -38,6 +40,8 @@ const INSPECTED: usize = 50;
 pub enum Kind {
     /// It waits, and four fifths of its workflow's timeout have passed.
     Expiring,
+    /// Its deadline has passed, and it has not succeeded.
+    Overdue,
     /// It has not begun to run, long after it usually has succeeded.
     Late,
     /// Its run failed, and it waits to be retried.
@@ -58,6 +62,7 @@ impl Kind {
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Expiring => "expiring",
+            Kind::Overdue => "overdue",
             Kind::Late => "late",
             Kind::Backoff => "backoff",
             Kind::Long => "long",

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::event::Origin;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Event, EventRecord, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Event, EventRecord, Run, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, RunFilter, SlotFilter, SlotRow, StoreError};
 
 use super::FLOOR;
@@ -71,13 +71,48 @@ fn was_planned_on_time(reader: &dyn Queries, id: &SlotRef, time: Timestamp) -> R
     Ok(first.is_some_and(|late| late <= ON_TIME) && asked(&history).is_none())
 }
 
+/// The durations of the latest runs of a workflow that succeeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunTimes {
+    /// Half of them took no longer.
+    pub median: SignedDuration,
+    /// Nine of ten took no longer.
+    pub high: SignedDuration,
+    /// How many there were.
+    pub runs: usize,
+}
+
+impl RunTimes {
+    /// The same of durations, of which the last ones count; none if there are too few.
+    pub(crate) fn of_latest(took: &[SignedDuration]) -> Option<RunTimes> {
+        let latest = took.get(took.len().saturating_sub(SAMPLES)..)?;
+        let [median, high] = [5, 9].map(|tenths| share(latest.to_vec(), tenths));
+        Some(RunTimes { median: median?, high: high?, runs: latest.len() })
+    }
+}
+
+/// The durations of the latest runs that succeeded; none if there are too few.
+pub(crate) fn run_times(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<RunTimes>, StoreError> {
+    let took: Vec<_> = succeeded_runs(reader, id, SAMPLES)?.into_iter().map(|(_, took)| took).collect();
+    Ok(RunTimes::of_latest(&took))
+}
+
 /// The median duration of the latest runs that succeeded; none if there are too few.
 pub(super) fn run_time(reader: &dyn Queries, id: &WorkflowId) -> Result<Option<SignedDuration>, StoreError> {
+    Ok(run_times(reader, id)?.map(|times| times.median))
+}
+
+/// The latest runs of a workflow that succeeded, the newest first, and how long each took.
+pub(crate) fn succeeded_runs(
+    reader: &dyn Queries,
+    id: &WorkflowId,
+    most: usize,
+) -> Result<Vec<(SlotRef, SignedDuration)>, StoreError> {
     let states = vec![RunState::Succeeded];
     let filter = RunFilter { workflow: Some(id.clone()), states, ..RunFilter::default() };
-    let runs = reader.runs(&filter, PageRequest::newest(SAMPLES))?.rows;
-    let took = runs.iter().filter_map(|run| Some(run.ended_at?.duration_since(run.started_at?)));
-    Ok(share(took.collect(), 5))
+    let runs = reader.runs(&filter, PageRequest::newest(most))?.rows;
+    let took = |run: &Run| Some(run.ended_at?.duration_since(run.started_at?));
+    Ok(runs.into_iter().filter_map(|run| took(&run).map(|took| (run.id.slot, took))).collect())
 }
 
 /// The value that so many tenths of the others do not exceed.

@@ -9,7 +9,7 @@ use kelos_model::flow::FLOW;
 use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Provenance, Source};
-use kelos_model::{BatchRule, Constraint, Parameter, Trigger, Workflow, WorkflowId};
+use kelos_model::{BatchRule, Constraint, Deadline, Parameter, Trigger, Workflow, WorkflowId};
 use serde_json::{Map, Value};
 
 use super::function::{Body, FunctionJob, Functions, GRACE};
@@ -53,6 +53,7 @@ pub(super) struct JobDraft {
     pub(super) start: Option<Timestamp>,
     pub(super) end: Option<Timestamp>,
     pub(super) batch: Option<BatchRule>,
+    pub(super) deadline: Option<Deadline>,
     pub(super) retry: Retry,
     pub(super) at_a_time: Option<u32>,
     pub(super) trigger: Trigger,
@@ -85,6 +86,7 @@ impl JobDraft {
             start: None,
             end: None,
             batch: None,
+            deadline: None,
             retry: Retry::default(),
             at_a_time: None,
             trigger: Trigger::Always,
@@ -215,6 +217,7 @@ impl JobDraft {
             constraints: self.constraints.clone(),
             concurrency: self.at_a_time,
             batch: self.batch,
+            deadline: self.deadline.clone(),
             pools,
             within,
             retry: self.retry.policy(),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workers::LossPolicy;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{Constraint, Parameter, Trigger};
+use kelos_model::{Constraint, Deadline, Parameter, Trigger};
 
 use super::draft::{JobDraft, Timing, Work, both};
 use super::job::JobId;
@@ -155,6 +155,21 @@ impl Flow {
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Flow {
         self.draft.retry = retry;
+        self
+    }
+
+    /// The deadline of its runs: one that has not succeeded by then is late, which is recorded. It counts from the time of a run, and of one without
+    /// a time from its opening.
+    ///
+    /// ```
+    /// # use kelos::embed::{Part, flow};
+    /// use std::time::Duration;
+    ///
+    /// let purchase = flow("purchase", Part::default()).deadline(Duration::from_secs(7200));
+    /// ```
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Flow {
+        self.draft.deadline = Some(deadline.into());
         self
     }
 

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::Calendar;
 use kelos_model::workers::LossPolicy;
 use kelos_model::workflow::CatchUp;
-use kelos_model::{BatchRule, Constraint, Parameter, Trigger};
+use kelos_model::{BatchRule, Constraint, Deadline, Parameter, Trigger};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -205,6 +205,26 @@ impl<I> Job<I> {
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.draft.retry = retry;
+        self
+    }
+
+    /// The deadline of its slots: one that has not succeeded by then is late, which is recorded. It counts from the time of a slot or the end of
+    /// its period; for a job without times, from its opening.
+    ///
+    /// ```
+    /// # use kelos::embed::{Context, Period, job};
+    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// use std::time::Duration;
+    /// use kelos::embed::{Dates, LocalDeadline, Zone};
+    ///
+    /// let load = job("load", work).with(()).deadline(Duration::from_secs(7200)).cron("0 3 * * *");
+    /// let morning = LocalDeadline::new("07:30", Zone::parse("Europe/Berlin")?)?;
+    /// let report = job("report", work).with(()).deadline(morning.business_days_later(1, &Dates::default())?).cron("0 3 * * *");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.draft.deadline = Some(deadline.into());
         self
     }
 

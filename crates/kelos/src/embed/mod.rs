@@ -93,6 +93,8 @@ pub use hosts::{HostError, Hosts};
 pub use inbox::{Inbox, InboxError, InboxWorkflow};
 pub use input::{AtTime, Input, ScheduledTime, SlotInput};
 pub use job::{AtTimes, ByCron, ByPeriods, Function, Job, JobId, job};
+pub use kelos_model::Deadline;
+pub use kelos_model::deadline::{DeadlineError, LocalDeadline};
 pub use kelos_model::time::{Calendar, Dates, Zone};
 pub use kelos_model::workers::LossPolicy;
 pub use kelos_model::workflow::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};

@@ -45,6 +45,12 @@ impl Dates {
         self.0.is_empty()
     }
 
+    /// Whether a date is one of them.
+    #[must_use]
+    pub fn contains(&self, date: Date) -> bool {
+        self.0.binary_search(&date).is_ok()
+    }
+
     /// The dates in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Date> + '_ {
         self.0.iter().copied()

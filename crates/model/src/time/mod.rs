@@ -29,5 +29,6 @@ pub use schedule::Schedule;
 pub use text::{TimeTextError, format_full, format_short, parse_instant};
 pub use times::Times;
 pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, parse_typed};
+pub(crate) use window::DayTime;
 pub use window::{Window, WindowError};
 pub use zone::{Zone, ZoneError};

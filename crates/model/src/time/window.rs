@@ -32,7 +32,7 @@ struct WindowParts {
 
 /// A time of the day, with the text that it was given as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct DayTime {
+pub(crate) struct DayTime {
     text: Arc<str>,
     minute: i32,
 }
@@ -52,6 +52,19 @@ pub enum WindowError {
         /// The time as given.
         text: String,
     },
+}
+
+impl DayTime {
+    /// The text that it was given as.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The time of the day.
+    pub(crate) fn civil(&self) -> Option<Time> {
+        let (hour, minute) = (self.minute / 60, self.minute % 60);
+        Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok()
+    }
 }
 
 impl FromStr for DayTime {
@@ -117,17 +130,12 @@ impl Window {
         let rules = self.zone.rules();
         let today = rules.to_datetime(closed).date();
         let days = today.series(Span::new().days(1)).take(DAYS_TO_LOOK);
-        let by_clock = days.filter_map(|day| Some(rules.to_ambiguous_timestamp(day.to_datetime(self.opening()?))));
+        let by_clock = days.filter_map(|day| Some(rules.to_ambiguous_timestamp(day.to_datetime(self.start.civil()?))));
         // Where clocks are put back, it says the time twice.
         let by_clock = by_clock.flat_map(|opening| [opening.earlier().ok(), opening.later().ok()]).flatten();
         let latest = closed.checked_add(SignedDuration::from_hours(24 * DAYS_TO_LOOK as i64)).ok()?;
         let changes = rules.following(closed).map(|change| change.timestamp()).take_while(|at| *at <= latest);
         by_clock.chain(changes).filter(|at| *at > closed && self.is_open(*at)).min()
-    }
-
-    fn opening(&self) -> Option<Time> {
-        let (hour, minute) = (self.start.minute / 60, self.start.minute % 60);
-        Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok()
     }
 }
 

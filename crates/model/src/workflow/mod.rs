@@ -28,6 +28,7 @@ pub use wait::WaitStart;
 
 use crate::batch::BatchRule;
 use crate::constraint::Constraint;
+use crate::deadline::Deadline;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
 use crate::id::WorkflowId;
@@ -93,6 +94,9 @@ pub struct Workflow {
     /// The moment from which that counts.
     #[serde(default, skip_serializing_if = "WaitStart::is_time")]
     pub wait_from: WaitStart,
+    /// The deadline of its slots: one that has not succeeded by then is late. None says of none that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
     /// The job that is executed.
     pub job: Job,
     /// The graph of steps that the job is; then its executor is [`FLOW`](crate::flow::FLOW).
@@ -140,6 +144,7 @@ impl Workflow {
             catch_up: None,
             wait_timeout_seconds: None,
             wait_from: WaitStart::Time,
+            deadline: None,
             job,
             flow: None,
             parameters: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::deadline::LocalDeadline;
 use kelos_model::event::{Abort, AccessEvent, BackfillEvent, Event, Origin};
 use kelos_model::facts::ManualStart;
 use kelos_model::flow::{ItemList, SignalWait};
@@ -22,10 +23,10 @@ use kelos_model::workflow::{
     Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    Actor, ActorKind, Answer, Arguments, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint, Fact,
-    Finding, Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, Parameter, ParameterKind,
-    PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy, RunId, RunName, SlotEvent, SlotKey, SlotRef, SlotState,
-    Step, StepName, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, Arguments, BackfillId, Backlog, Batch, BatchRule, Breach, Collection, Constraint,
+    Deadline, Fact, Finding, Flow, Freeze, Gate, Invariant, Job, Kill, Occurrence, Otherwise, Outcome, Parameter,
+    ParameterKind, PoolId, PoolUse, Probe, Reason, ReasonKind, RetryPolicy, RunId, RunName, SlotEvent, SlotKey,
+    SlotRef, SlotState, Step, StepName, Stretch, TokenRate, Trigger, Workflow, WorkflowEvent, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -166,7 +167,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
 
 /// What happens before a slot runs.
 pub(crate) fn gating() -> impl Strategy<Value = SlotEvent> {
-    let origin = prop::sample::select(vec![Origin::Schedule, Origin::Request, Origin::Backfill]);
+    let origin = prop::sample::select(vec![Origin::Schedule, Origin::Feed, Origin::Request, Origin::Backfill]);
     prop_oneof![
         (origin, any::<i32>(), prop::option::of(backfill())).prop_map(|(origin, priority, backfill)| {
             SlotEvent::Planned { origin, priority, backfill, by: Some(Actor::person("ann")), reason: None }
@@ -176,6 +177,7 @@ pub(crate) fn gating() -> impl Strategy<Value = SlotEvent> {
         (any::<u64>(), explanation())
             .prop_map(|(timeout_seconds, explanation)| SlotEvent::Expired { timeout_seconds, explanation }),
         explanation().prop_map(|explanation| SlotEvent::Skipped { explanation }),
+        moment().prop_map(|deadline| SlotEvent::Late { deadline }),
     ]
 }
 
@@ -669,6 +671,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 } else {
                     WaitStart::Time
                 },
+                deadline: wait_timeout_seconds.map(deadline),
                 flow: concurrency.map(|steps| Arc::new(flow(steps % 4, &job))),
                 job,
                 parameters,
@@ -678,6 +681,16 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
             }
         })
         .boxed()
+}
+
+/// One of each kind of deadline, by a number.
+fn deadline(number: u64) -> Deadline {
+    let local = LocalDeadline::new("07:30", Zone::parse("Europe/Berlin").unwrap()).unwrap();
+    match number % 3 {
+        0 => Deadline::After(1 + number % 1_000_000),
+        1 => Deadline::At(local.days_later((number % 300) as u32).unwrap()),
+        _ => Deadline::At(local.business_days_later(1, &"2026-12-25".parse().unwrap()).unwrap()),
+    }
 }
 
 fn range() -> BoxedStrategy<Range> {

@@ -84,11 +84,12 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::StepReady { inputs: serde_json::Map::new() },
         SlotEvent::Recovered { run, failed: Vec::new() },
         SlotEvent::Given { run, inputs: BTreeMap::new() },
+        SlotEvent::Late { deadline: Timestamp::UNIX_EPOCH },
     ];
     for (place, event) in events.iter().enumerate() {
         assert_eq!(place, position(event), "each kind of event once, in order");
     }
-    assert_eq!(events.len(), 37, "one event of each kind");
+    assert_eq!(events.len(), 38, "one event of each kind");
     events
 }
 
@@ -132,5 +133,6 @@ fn position(event: &SlotEvent) -> usize {
         SlotEvent::StepReady { .. } => 34,
         SlotEvent::Recovered { .. } => 35,
         SlotEvent::Given { .. } => 36,
+        SlotEvent::Late { .. } => 37,
     }
 }

@@ -310,7 +310,8 @@ impl Reign<'_> {
         let judged = match &place.workload.config.planted {
             Some(planted) => crate::planted::judge(Some(&planted.workflow), self.life.disk),
             None => {
-                judge::at_rest(&place.workload, &common.world, self.life.disk, self.turns.core(), place.relay.now())
+                let (workload, now) = (&place.workload, place.relay.now());
+                judge::at_rest(workload, &common.world, self.life.disk, self.turns.core(), now).map(drop)
             }
         };
         drop(common);

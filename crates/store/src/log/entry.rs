@@ -1,5 +1,8 @@
 //! The bytes of entries.
 
+use kelos_model::event::Origin;
+use kelos_model::{Event, SlotEvent};
+
 use super::{LogEntry, LogError};
 use crate::contract::Commit;
 pub use crate::entry::{EntryBody, Reign};
@@ -8,6 +11,9 @@ use crate::stored::{self, StoredEntry, StoredTurn};
 
 /// The first byte of each entry. The second one is its form, as a digit.
 const MARK: u8 = b'K';
+
+/// The first form with deadlines.
+const DEADLINES: u32 = 2;
 
 /// The bytes of an entry in a form.
 ///
@@ -20,12 +26,24 @@ pub fn entry_bytes(form: u32, body: &EntryBody) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The bytes of the entry of a turn.
+/// The bytes of the entry of a turn. Where it has something that the form does not know, it is an entry of the form that does: an older
+/// program stops in front of it and says so, rather than take it for damage.
 pub(super) fn turn_bytes(form: u32, record: TurnRecord, commit: &Commit) -> Result<Vec<u8>, String> {
-    bytes_of(form, &StoredEntry::Turn(StoredTurn::of(record, commit)))
+    bytes_of(form.max(least_form(commit)), &StoredEntry::Turn(StoredTurn::of(record, commit)))
 }
 
-/// There is one form so far. A program that only pretends to know another writes the same under its number.
+/// The oldest form that knows all that a turn has: only definitions with deadlines, and what comes of them, are new in the second.
+fn least_form(commit: &Commit) -> u32 {
+    let is_defined = || commit.workflows.iter().any(|row| row.definition.deadline.is_some());
+    let is_slot = || commit.slots.iter().any(|row| row.slot.late.is_some());
+    let of_deadlines =
+        |what: &SlotEvent| matches!(what, SlotEvent::Late { .. } | SlotEvent::Planned { origin: Origin::Feed, .. });
+    let has_happened =
+        || commit.events.iter().any(|one| matches!(&one.event, Event::Slot { what, .. } if of_deadlines(what)));
+    if is_defined() || is_slot() || has_happened() { DEADLINES } else { 1 }
+}
+
+/// A program that only pretends to know a newer form writes the same under its number.
 fn bytes_of(form: u32, entry: &StoredEntry<'_>) -> Result<Vec<u8>, String> {
     let digit = char::from_digit(form, 10).ok_or_else(|| format!("form {form} has more than one digit"))?;
     let mut bytes = vec![MARK];

@@ -262,7 +262,7 @@
   };
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
-  let late = 0;
+  let late = 0, overdue = {};
   // The failing workflows are the server's to tell: rows don't show which slot only waits for another one's failure, nor other times.
   let failing = new Set(), outside = 0, asksSoon = 0;
   const takeFailing = (line) => { failing = new Set(JSON.parse(line.dataset.failing)); outside = Number(line.dataset.outside); };
@@ -281,10 +281,23 @@
       if (!document.hidden) lookSoon();
       if (!document.hidden && grid.dataset.holds) {
         const answer = await fetch("/ui/board/late");
-        if (answer.ok) { late = (await answer.json()).late; verdict(); }
+        if (answer.ok) { ({ late, overdue } = await answer.json()); markOverdue(); verdict(); }
       }
     } catch { /* There is another look. */ }
     setTimeout(lookForLate, 60_000);
+  };
+  // Slots past their deadline are counted in words beside the name of their workflow.
+  const markOverdue = () => {
+    for (const { id, element } of rows) {
+      const name = element.querySelector(".name"), count = overdue[id];
+      name.querySelector("em.overdue")?.remove();
+      if (!count) continue;
+      const mark = document.createElement("em");
+      mark.className = "overdue";
+      mark.title = `${count} of its slots missed the deadline`;
+      mark.textContent = `${count} late`;
+      name.append(mark);
+    }
   };
   const verdict = () => {
     const line = $("verdict"), named = Number(line.dataset.named);

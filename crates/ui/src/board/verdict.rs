@@ -1,6 +1,6 @@
 //! The verdict: one line on whether everything is fine, above the rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::RawQuery;
@@ -83,14 +83,17 @@ pub(super) async fn failing(RawQuery(query): RawQuery, app: App) -> Result<Json<
     Ok(Json(app.read(read).await?))
 }
 
-/// How many workflows have slots that are late or run for long, which no letter shows: `{"late": 2}`. The script requests it
-/// once the board is painted.
+/// How many workflows have slots that are late or run for long, which no letter shows, and how many slots of each workflow missed their
+/// deadlines: `{"late": 2, "overdue": {"etl": 3}}`. The script requests it once the board is painted.
 pub(super) async fn late(app: App) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     let found = app.read(move |reader| stuck::read(reader, now)).await?;
-    let late = found.rows.iter().filter(|row| matches!(row.kind, Kind::Late | Kind::Expiring | Kind::Long));
+    let late =
+        found.rows.iter().filter(|row| matches!(row.kind, Kind::Overdue | Kind::Late | Kind::Expiring | Kind::Long));
     let workflows: BTreeSet<&WorkflowId> = late.map(|row| &row.slot.workflow).collect();
-    Ok(Json(json!({ "late": workflows.len() })))
+    let overdue = found.rows.iter().filter(|row| row.kind == Kind::Overdue);
+    let overdue: BTreeMap<&str, usize> = overdue.map(|row| (row.slot.workflow.as_str(), row.others + 1)).collect();
+    Ok(Json(json!({ "late": workflows.len(), "overdue": overdue })))
 }
 
 /// A cell shows its worst state, and nothing is worse than trouble.

@@ -204,6 +204,8 @@ struct StoredSlot {
     asked_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<StoredHold>>")]
     held: Vec<Hold>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    late: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Box<StoredPartInFlow>>>")]
     flow: Option<Box<PartInFlow>>,
 }

@@ -204,6 +204,9 @@ pub(crate) enum StoredSlotEvent {
         #[serde(with = "As::<StoredOutcome>")]
         outcome: Outcome,
     },
+    Late {
+        deadline: Timestamp,
+    },
     Killed {
         #[serde(with = "As::<StoredActor>")]
         by: Actor,
@@ -446,6 +449,7 @@ enum StoredBackfillEvent {
 #[serde(remote = "Origin", rename_all = "kebab-case")]
 enum StoredOrigin {
     Schedule,
+    Feed,
     Request,
     Backfill,
     Parent(#[serde(with = "As::<StoredSlotRef>")] SlotRef),

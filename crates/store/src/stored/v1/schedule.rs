@@ -72,7 +72,7 @@ fn is_usual_weekend(days: &[StoredDay]) -> bool {
 }
 
 /// Dates, each as its text.
-struct StoredDates;
+pub(super) struct StoredDates;
 
 impl Form<Dates> for StoredDates {
     fn write<S: Serializer>(value: &Dates, serializer: S) -> Result<S::Ok, S::Error> {
@@ -168,7 +168,7 @@ impl Form<Cron> for StoredCron {
 }
 
 /// A zone, by its name.
-struct StoredZone;
+pub(super) struct StoredZone;
 
 impl Form<Zone> for StoredZone {
     fn write<S: Serializer>(value: &Zone, serializer: S) -> Result<S::Ok, S::Error> {

@@ -4,25 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::deadline::LocalDeadline;
 use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::time::Window;
 use kelos_model::time::schedule::Schedule;
+use kelos_model::time::{Dates, Window, Zone};
 use kelos_model::workers::{Label, LossPolicy};
 use kelos_model::workflow::{
     About, CatchUp, Contact, EventKeys, Keys, Program, ProjectVersion, Properties, Provenance, Source, WaitStart,
 };
 use kelos_model::{
-    BatchRule, Constraint, Flow, FunctionRef, Gate, Job, Otherwise, Parameter, ParameterKind, PoolId, PoolUse,
-    RetryPolicy, Step, StepName, TokenRate, Trigger, Workflow, WorkflowId,
+    BatchRule, Constraint, Deadline, Flow, FunctionRef, Gate, Job, Otherwise, Parameter, ParameterKind, PoolId,
+    PoolUse, RetryPolicy, Step, StepName, TokenRate, Trigger, Workflow, WorkflowId,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::jobs::StoredJobKeys;
 use super::names::StoredName;
-use super::schedule::{StoredSchedule, StoredWindow};
+use super::schedule::{StoredDates, StoredSchedule, StoredWindow, StoredZone};
 use super::trigger::{StoredFunctionRef, StoredTrigger};
 use crate::stored::form::{As, Form, forms, is_false, is_zero, present};
 
@@ -73,6 +74,8 @@ pub(crate) struct StoredWorkflow {
     wait_timeout_seconds: Option<u64>,
     #[serde(default, skip_serializing_if = "WaitStart::is_time", with = "As::<StoredWaitStart>")]
     wait_from: WaitStart,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredDeadline>>")]
+    deadline: Option<Deadline>,
     #[serde(with = "As::<StoredJob>")]
     job: Job,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Arc<StoredFlow>>>")]
@@ -110,6 +113,59 @@ enum StoredParameterKind {
     Time,
     Choice { choices: Vec<String> },
     Json,
+}
+
+/// A deadline: a length of time as its text, or a time of the day.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredDeadline {
+    After(String),
+    At(StoredLocalDeadline),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredLocalDeadline {
+    at: String,
+    #[serde(with = "As::<StoredZone>")]
+    zone: Zone,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    days: u32,
+    #[serde(default, skip_serializing_if = "is_false")]
+    business_days: bool,
+    #[serde(default, skip_serializing_if = "Dates::is_empty", with = "As::<StoredDates>")]
+    holidays: Dates,
+}
+
+impl Form<Deadline> for StoredDeadline {
+    fn write<S: Serializer>(value: &Deadline, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match value {
+            Deadline::After(_) => StoredDeadline::After(value.to_string()),
+            Deadline::At(local) => StoredDeadline::At(StoredLocalDeadline {
+                at: local.time().to_owned(),
+                zone: local.zone().clone(),
+                days: local.days(),
+                business_days: local.is_by_business_days(),
+                holidays: local.holidays().clone(),
+            }),
+        };
+        form.serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Deadline, D::Error> {
+        let read = match StoredDeadline::deserialize(deserializer)? {
+            StoredDeadline::After(text) => Deadline::of_text(&text),
+            StoredDeadline::At(StoredLocalDeadline { at, zone, days, business_days, holidays }) => {
+                LocalDeadline::new(&at, zone)
+                    .and_then(|one| match business_days {
+                        true => one.business_days_later(days, &holidays),
+                        false => one.days_later(days),
+                    })
+                    .map(Deadline::At)
+            }
+        };
+        read.map_err(serde::de::Error::custom)
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,0 +1,77 @@
+use kelos_model::{Deadline, SlotRef, Trigger};
+use kelos_store::StoredState;
+
+use super::*;
+use crate::why;
+use crate::world::{World, at, row};
+
+/// Hourly slots of `load`, whose runs took so many minutes; `report` waits for it.
+fn world(minutes: &[i64]) -> World {
+    let load = row("load", |_| {});
+    let report = row("report", |one| {
+        one.trigger = Trigger::Success { workflow: "load".parse().unwrap() };
+        one.deadline = Some(Deadline::After(1800));
+    });
+    let mut world = World::new(vec![load, report]);
+    for (hour, took) in minutes.iter().enumerate() {
+        let slot = world.running("load", hour as i64, 0);
+        world.succeeds(&slot, at(hour as i64, *took));
+        let slot = world.running("report", hour as i64, *took);
+        world.succeeds(&slot, at(hour as i64, took + 5));
+    }
+    world
+}
+
+fn expected(world: &World, slot: &SlotRef, now: Timestamp) -> Option<Expectation> {
+    read(&*world.store.reader(), slot, now).unwrap()
+}
+
+#[test]
+fn a_run_is_expected_to_take_as_long_as_those_before() {
+    let mut world = world(&[10, 12, 30]);
+    let slot = world.running("load", 4, 0);
+    let found = expected(&world, &slot, at(4, 2)).unwrap();
+    assert_eq!((found.end, found.latest), (at(4, 12), at(4, 30)));
+    assert_eq!(found.takes.runs, 3);
+    // One that takes longer than usual may end at any moment.
+    assert_eq!(expected(&world, &slot, at(4, 20)).unwrap().end, at(4, 20));
+    world.succeeds(&slot, at(4, 21));
+    assert_eq!(expected(&world, &slot, at(4, 22)), None);
+}
+
+#[test]
+fn what_a_slot_waits_for_decides() {
+    let mut world = world(&[40, 41, 39]);
+    let load = world.running("load", 4, 0);
+    let report = world.waits("report", 4, &load);
+    let found = expected(&world, &report, at(4, 10)).unwrap();
+    assert_eq!((found.end, &found.decided_by), (at(4, 45), &load));
+    assert_eq!(
+        found.words(at(4, 30), false),
+        "will be late: expected 2016-01-01T04:45Z, deadline 2016-01-01T04:30Z; decided by load@2016-01-01T04:00Z, \
+         which takes 40 min as a rule (3 runs)"
+    );
+    assert!(found.words(at(4, 50), false).starts_with("expected 2016-01-01T04:45Z, deadline"));
+    let told = why::read(&*world.store.reader(), &report, at(4, 31), true, None).unwrap();
+    assert_eq!(told.deadline_words().unwrap(), "late since 2016-01-01T04:30Z, its deadline");
+}
+
+#[test]
+fn nothing_is_expected_of_few_runs_or_after_a_failure() {
+    let mut few = world(&[10, 10]);
+    let slot = few.running("load", 4, 0);
+    assert_eq!(expected(&few, &slot, at(4, 2)), None);
+    let mut failed = world(&[10, 10, 10]);
+    let load = failed.fails("load", 4);
+    let report = failed.waits("report", 4, &load);
+    assert_eq!(expected(&failed, &report, at(4, 10)), None);
+}
+
+#[test]
+fn past_runs_are_compared_with_those_before_them() {
+    let world = world(&[10, 12, 14, 13, 40]);
+    let past = calibration(&*world.store.reader(), &"load".parse().unwrap(), 100).unwrap();
+    let minutes = |length: SignedDuration| length.as_mins();
+    let told: Vec<_> = past.iter().map(|one| (minutes(one.expected.median), minutes(one.took))).collect();
+    assert_eq!(told, [(12, 13), (12, 40)]);
+}
