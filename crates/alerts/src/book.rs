@@ -193,7 +193,7 @@ impl Book {
     }
 
     /// When the next timer ends, be it one of a rule or the end of quiet hours.
-    pub fn next(&mut self) -> Option<Timestamp> {
+    pub fn next_due(&mut self) -> Option<Timestamp> {
         if self.next.is_none() {
             self.next = Some(self.earliest().map(|(due, _)| due));
         }
@@ -203,7 +203,7 @@ impl Book {
     /// Enters an event, and tells before it what was due by then.
     pub fn read(&mut self, record: &EventRecord, directory: &dyn Directory) {
         let at = record.at.max(self.clock);
-        if self.next().is_some_and(|next| next <= at) {
+        if self.next_due().is_some_and(|next| next <= at) {
             self.advance(at);
         }
         (self.cursor, self.clock) = (record.seq, at);

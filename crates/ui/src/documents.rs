@@ -62,7 +62,7 @@ mod tests {
 
     use super::Document;
 
-    const ALL: [Document; 10] = [
+    const ALL: [Document; 11] = [
         Document::FirstWorkflow,
         Document::Concepts,
         Document::EventSchedules,

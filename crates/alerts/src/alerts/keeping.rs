@@ -66,8 +66,9 @@ impl Alerts {
         let now = self.shared.handle.now();
         let mut state = self.state();
         let Some(book) = &mut state.book else { return TRY_AGAIN };
-        let until =
-            book.next().map_or(LONGEST_WAIT, |next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
+        let until = book
+            .next_due()
+            .map_or(LONGEST_WAIT, |next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
         let looks = book.backfills().next().is_some() || self.looks_at_process();
         until.min(if looks { LOOK } else { LONGEST_WAIT })
     }
