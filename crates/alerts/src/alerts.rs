@@ -18,7 +18,7 @@ use kelos_model::register::ALERTS_BUCKET;
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch;
 
-use crate::book::{Book, Observed};
+use crate::book::{Book, Observation};
 use crate::channel::SendError;
 use crate::details::Details;
 use crate::notice::Notice;
@@ -29,7 +29,7 @@ use crate::status::{AlertsStatus, ChannelStatus};
 const KEY: &str = "book";
 
 /// A look at what is wrong now and in no event.
-pub type Lookout = Box<dyn Fn() -> Observed + Send + Sync>;
+pub type Lookout = Box<dyn Fn() -> Observation + Send + Sync>;
 
 /// The parts that alerts are made of.
 pub struct AlertParts {
@@ -59,10 +59,10 @@ pub enum TestError {
 /// Alerts of a node. Cheap to clone.
 #[derive(Clone)]
 pub struct Alerts {
-    shared: Arc<Shared>,
+    shared: Arc<AlertReader>,
 }
 
-struct Shared {
+struct AlertReader {
     settings: Settings,
     url: Option<String>,
     handle: Handle,
@@ -88,7 +88,7 @@ struct State {
     problem: Option<String>,
 }
 
-/// What became of the notices of a channel.
+/// The fate of the notices of a channel.
 #[derive(Default)]
 struct Tally {
     sent: u64,
@@ -104,7 +104,7 @@ impl Alerts {
         let AlertParts { settings, url, handle, http, hub, lookout } = parts;
         let url = settings.url.clone().or(url);
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(Shared { settings, url, handle, http, hub, lookout, state, stored, settled });
+        let shared = Arc::new(AlertReader { settings, url, handle, http, hub, lookout, state, stored, settled });
         let alerts = Alerts { shared };
         runtime.spawn(alerts.clone().run());
         alerts
@@ -141,7 +141,7 @@ impl Alerts {
     /// # Errors
     /// When there is no such channel, or it did not accept it.
     pub async fn test(&self, channel: &str, by: &str) -> Result<(), TestError> {
-        let Shared { settings, handle, http, url, .. } = &*self.shared;
+        let AlertReader { settings, handle, http, url, .. } = &*self.shared;
         let known = || settings.channels.keys().cloned().collect();
         let found = settings.channels.get(channel).ok_or_else(|| TestError::Unknown(known()))?;
         let notice = Notice::test(channel, handle.now(), by);

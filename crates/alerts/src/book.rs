@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::incident::{Incident, Told};
-use crate::notice::{Notice, Phase};
+use crate::incident::{Incident, RuleReport};
+use crate::notice::Notice;
+use crate::phase::Phase;
 use crate::rule::{About, Rule};
 use crate::signal::{Change, Directory, Signal, signals};
 
@@ -26,16 +27,16 @@ pub struct Trouble {
     pub condition: Condition,
     /// The name of the cause, such as a file or an endpoint.
     pub cause: String,
-    /// What it is about.
+    /// The subject of it.
     pub about: About,
-    /// What is wrong, in one sentence.
+    /// The trouble in one sentence.
     pub words: String,
 }
 
-/// What a look at the process found.
+/// The findings of a look at the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// What is wrong now.
+pub struct Observation {
+    /// The troubles of now.
     pub troubles: Vec<Trouble>,
     /// Causes that are known to be well. What is neither here nor among the troubles is not known.
     pub well: BTreeSet<(Condition, String)>,
@@ -53,7 +54,7 @@ struct RunningBackfill {
 
 /// The part of the book that is stored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Stored {
+struct BookForm {
     /// The position of the last event that was entered.
     cursor: u64,
     /// The moment up to which timers have ended.
@@ -92,7 +93,7 @@ impl Book {
     /// An empty book, which begins behind a position of the log.
     #[must_use]
     pub fn new(rules: Vec<Rule>, cursor: u64, now: Timestamp) -> Book {
-        Book::of(rules, Stored { cursor, clock: now, ..Stored::default() })
+        Book::of(rules, BookForm { cursor, clock: now, ..BookForm::default() })
     }
 
     /// The book as it was stored.
@@ -104,8 +105,8 @@ impl Book {
         Ok(Book::of(rules, stored))
     }
 
-    fn of(rules: Vec<Rule>, stored: Stored) -> Book {
-        let Stored { cursor, clock, incidents, outbox, backfills } = stored;
+    fn of(rules: Vec<Rule>, stored: BookForm) -> Book {
+        let BookForm { cursor, clock, incidents, outbox, backfills } = stored;
         let mut book = Book {
             rules,
             cursor,
@@ -131,7 +132,7 @@ impl Book {
     /// The book as it is stored.
     #[must_use]
     pub fn stored(&self) -> Value {
-        let stored = Stored {
+        let stored = BookForm {
             cursor: self.cursor,
             clock: self.clock,
             incidents: self.incidents.values().cloned().collect(),
@@ -225,7 +226,7 @@ impl Book {
     }
 
     /// Enters what a look at the process found at a moment.
-    pub fn observe(&mut self, found: &Observed, now: Timestamp) {
+    pub fn observe(&mut self, found: &Observation, now: Timestamp) {
         let now = now.max(self.clock);
         self.advance(now);
         let present: BTreeSet<Cause> = found.troubles.iter().map(|one| (one.condition, one.cause.clone())).collect();
@@ -353,7 +354,7 @@ impl Book {
     fn tell(&mut self, cause: &Cause, rule: usize, phase: (Phase, u64), due: Timestamp) {
         let (Some(incident), Some(rule)) = (self.incidents.get_mut(cause), self.rules.get(rule)) else { return };
         let count = incident.told.get(&rule.name).map_or(0, |told| told.count) + 1;
-        incident.told.insert(rule.name.clone(), Told { at: due, news: incident.news.0, count });
+        incident.told.insert(rule.name.clone(), RuleReport { at: due, news: incident.news.0, count });
         let (incident, rule) = (incident.clone(), rule.clone());
         self.post(&incident, &rule, phase, due);
     }

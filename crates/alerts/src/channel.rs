@@ -18,7 +18,7 @@ use crate::details::Details;
 use crate::notice::Notice;
 use crate::template::Template;
 
-/// How long a command may take.
+/// The time that a command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The header with the key of a notice.
 const KEY: &str = "idempotency-key";

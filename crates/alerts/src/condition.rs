@@ -70,7 +70,7 @@ impl Condition {
         matches!(self, Condition::Script | Condition::Endpoint)
     }
 
-    /// How long it has to last before it is told, where a rule says nothing.
+    /// The time that it has to last before it is told, where a rule says nothing.
     #[must_use]
     pub const fn usual_patience(self) -> SignedDuration {
         match self {

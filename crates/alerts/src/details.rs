@@ -1,4 +1,4 @@
-//! What a notice says besides what happened: read when it is sent, so that it is as things are then.
+//! The details of a notice besides the event itself: read when it is sent, so that it is as things are then.
 
 use jiff::Timestamp;
 use kelos_engine::Handle;
@@ -10,18 +10,19 @@ use kelos_store::Queries;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::condition::Condition;
-use crate::notice::{Notice, Phase};
+use crate::notice::Notice;
+use crate::phase::Phase;
 
 /// Last lines of output that are sent, and their bytes.
 const LINES: usize = 20;
 const BYTES: usize = 2_000;
 
-/// What a notice says besides what happened.
+/// The details of a notice besides the event itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The answer to why, in one sentence.
     pub why: Option<String>,
-    /// How many slots wait for it.
+    /// The number of slots that wait for it.
     pub followers: usize,
     /// The last lines of its output.
     pub output: Vec<String>,

@@ -7,7 +7,7 @@ use kelos_model::RunId;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
-use crate::notice::Phase;
+use crate::phase::Phase;
 use crate::rule::{About, Rule};
 
 /// The most members whose names are kept; of the others there is a number, and the incident is over without them.
@@ -16,10 +16,10 @@ const MOST_MEMBERS: usize = 1_000;
 const MOST_CONCERNS: usize = 100;
 /// The least time between two notices of one incident: failures of one cause that come one after the other are told together.
 const AT_MOST_EVERY: SignedDuration = SignedDuration::from_mins(15);
-/// How long after its last sign something that happened, and does not last, is forgotten.
+/// The time after its last sign at which something that happened, and does not last, is forgotten.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(1);
 
-/// What has one cause.
+/// Everything that has one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// The condition.
@@ -35,20 +35,20 @@ pub struct Incident {
     pub opened: u64,
     /// The position and moment of its latest sign.
     pub news: (u64, Timestamp),
-    /// What happened last, in one sentence.
+    /// The last event, in one sentence.
     pub words: String,
     /// The run that ended last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// What is in this condition, such as slots that failed, each with the position since when.
+    /// The members in this condition, such as slots that failed, each with the position since when.
     #[serde(default)]
     pub members: BTreeMap<String, u64>,
     /// Members beyond those.
     #[serde(default)]
     pub more: u64,
-    /// What each rule has told of it.
+    /// The record of each rule that has told it.
     #[serde(default)]
-    pub told: BTreeMap<String, Told>,
+    pub told: BTreeMap<String, RuleReport>,
 }
 
 /// A workflow that an incident is about.
@@ -60,14 +60,14 @@ pub struct Concern {
     pub since: Timestamp,
 }
 
-/// What a rule has told of an incident.
+/// The record of a rule that has told an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct RuleReport {
     /// When it was told last.
     pub at: Timestamp,
     /// The position of the news that was told.
     pub news: u64,
-    /// How often it was told.
+    /// The number of times that it was told.
     pub count: u64,
 }
 
@@ -89,7 +89,7 @@ impl Incident {
         self.concerns.iter().find(|one| rule.tells(self.condition, &one.about)).map(|one| one.since)
     }
 
-    /// How many members it has.
+    /// The number of its members.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.members.len() as u64 + self.more

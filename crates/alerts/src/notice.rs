@@ -7,48 +7,13 @@ use sha2::{Digest, Sha256};
 
 use crate::condition::Condition;
 use crate::incident::Incident;
+use crate::phase::Phase;
 use crate::rule::About;
 
 /// Bytes of a digest that a key has.
 const KEY_BYTES: usize = 16;
 /// Members of an incident that a notice names.
 const MOST_NAMED: usize = 20;
-
-/// The place of a notice in the life of its incident.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// The first one.
-    Opened,
-    /// More of the same cause happened since the last one.
-    Again,
-    /// It still lasts.
-    Still,
-    /// It is over.
-    Over,
-    /// Somebody tries a channel.
-    Test,
-}
-
-impl Phase {
-    /// Its name in messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Phase::Opened => "opened",
-            Phase::Again => "again",
-            Phase::Still => "still",
-            Phase::Over => "over",
-            Phase::Test => "test",
-        }
-    }
-
-    /// Whether a later notice of the same incident makes it needless.
-    #[must_use]
-    pub const fn is_superseded(self) -> bool {
-        matches!(self, Phase::Again | Phase::Still)
-    }
-}
 
 /// A notice for one channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +37,7 @@ pub struct Notice {
     pub due: Timestamp,
     /// When the incident began.
     pub opened_at: Timestamp,
-    /// What happened, in one sentence.
+    /// The event, in one sentence.
     pub words: String,
     /// The run that has the last lines of output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +45,7 @@ pub struct Notice {
     /// The first of the slots, files or endpoints that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
-    /// How many there are.
+    /// The number of all of them.
     #[serde(default)]
     pub count: u64,
 }

@@ -40,9 +40,9 @@ pub struct Rule {
     pub to: Vec<String>,
     /// The hours in which it sends: all but the quiet ones.
     pub sends: Option<Window>,
-    /// How often what lasts is told again; none means once.
+    /// The time after which something that lasts is told again; none means once.
     pub repeat: Option<SignedDuration>,
-    /// How long a condition has to last before it is told; none means what is usual for it.
+    /// The time that a condition has to last before it is told; none means what is usual for it.
     pub after: Option<SignedDuration>,
 }
 
@@ -68,7 +68,7 @@ impl Rule {
         closed.and_then(|sends| sends.opens_after(at)).unwrap_or(at)
     }
 
-    /// How long a condition has to last before it is told.
+    /// The time that a condition has to last before it is told.
     #[must_use]
     pub fn patience(&self, condition: Condition) -> SignedDuration {
         self.after.filter(|_| !condition.is_moment()).unwrap_or_else(|| condition.usual_patience())

@@ -19,9 +19,9 @@ pub enum Change {
         condition: Condition,
         /// The name of the cause.
         cause: String,
-        /// What is in it.
+        /// The member that came into it.
         member: String,
-        /// What happened, in one sentence.
+        /// The event, in one sentence.
         words: String,
         /// The run that ended.
         run: Option<RunId>,
@@ -32,7 +32,7 @@ pub enum Change {
     Ended {
         /// The condition.
         condition: Condition,
-        /// What was in it.
+        /// The member that was in it.
         member: String,
     },
     /// A workflow is no longer defined: nothing of it is a failure.
@@ -184,7 +184,7 @@ fn of_backfill(backfill: &BackfillId, what: &BackfillEvent) -> Vec<Signal> {
     }
 }
 
-/// What alerts need to know of the definitions, and of what lies further back in the log.
+/// The knowledge that alerts need of the definitions, and of what lies further back in the log.
 pub trait Directory {
     /// The project and the tags of a workflow.
     fn about(&self, workflow: &WorkflowId) -> About;

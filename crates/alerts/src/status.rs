@@ -1,4 +1,4 @@
-//! What people are shown of alerts.
+//! The state of alerts, as people are shown it.
 
 use jiff::Timestamp;
 

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::details::Details;
-use crate::notice::{Notice, Phase};
+use crate::notice::Notice;
+use crate::phase::Phase;
 
 /// The longest text of a block that Slack takes, in characters.
 const LONGEST_SLACK: usize = 2_900;
@@ -74,7 +75,7 @@ fn plain(notice: &Notice, details: &Details) -> Value {
     })
 }
 
-/// What follows the title, in lines.
+/// The lines that follow the title.
 fn lines(notice: &Notice, details: &Details) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(why) = details.why.as_ref().filter(|why| !notice.words.contains(why.as_str())) {
@@ -114,7 +115,7 @@ fn slack(notice: &Notice, details: &Details) -> Value {
     json!({"text": format!("{mark} {title}"), "blocks": blocks})
 }
 
-/// What Slack would take for marks is shown as it is.
+/// Text in which characters that Slack takes for marks are shown as they are.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

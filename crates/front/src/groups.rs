@@ -83,6 +83,9 @@ struct File {
     #[expect(dead_code, reason = "checkpoints are made elsewhere")]
     checkpoints: serde::de::IgnoredAny,
     #[serde(default)]
+    #[expect(dead_code, reason = "the channels and rules of alerts are read elsewhere")]
+    alerts: serde::de::IgnoredAny,
+    #[serde(default)]
     #[expect(dead_code, reason = "the collector of traces is read elsewhere")]
     traces: serde::de::IgnoredAny,
     #[serde(default)]

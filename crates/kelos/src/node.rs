@@ -298,19 +298,17 @@ impl Node {
         let files = shared_files(&config, &*reader)?;
         #[cfg(feature = "scripts")]
         let scripts = scripts_of(&config, &reader, &runtime)?;
-        #[cfg(feature = "scripts")]
-        let functions = scripts.as_ref().map_or_else(no_functions, |scripts| Arc::new(scripts.functions()));
         #[cfg(not(feature = "scripts"))]
-        let functions = no_functions();
-        let storage = config.storage.clone();
+        let scripts = ();
+        let functions = functions_of(&scripts);
         let (desk, core, executors) = desk_of(&config, &launcher, &runtime)?;
         #[cfg(feature = "http")]
         let (http, records, executors) = services(executors, &config, &reader, &functions, &runtime);
-        let mut sources = config.sources;
+        let (mut sources, storage) = (config.sources, &config.storage);
         #[cfg(feature = "kafka")]
         let executors = with_kafka(executors, config.kafka, &mut sources, &config.secrets, &runtime);
         let executors = executors.and(config.executors);
-        watch(config.watches, &mut sources, &storage, &config.clock)?;
+        watch(config.watches, &mut sources, storage, &config.clock)?;
         find_former_runs(&*reader, launcher.dirs());
         let handle = engine::start(EngineParts {
             store,
@@ -333,24 +331,23 @@ impl Node {
         #[cfg(feature = "nodes")]
         watch_shared(scripts.as_ref(), files.as_ref(), &handle, config.reload_every, &runtime)?;
         let sources = Sources::start(sources, &handle, &runtime);
-        let history = config.history.map(|config| History::start(config, &handle)).transpose()?;
         let inbox = config.log.as_ref().map(|log| inbox_of(log, &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
-        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, &storage, &handle, &runtime));
+        let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, storage, &handle, &runtime));
         #[cfg(feature = "alerts")]
-        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, &storage), &runtime);
+        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage), &runtime);
         Ok(Node {
+            history: config.history.map(|config| History::start(config, &handle)).transpose()?,
             handle,
             #[cfg(feature = "scripts")]
             scripts,
             functions,
             launcher,
-            storage,
+            storage: config.storage,
             desk,
             sources,
             log: config.log,
             inbox,
-            history,
             #[cfg(feature = "nodes")]
             files,
             #[cfg(feature = "nodes")]
@@ -636,7 +633,17 @@ fn inbox_of(log: &LogState, handle: &Handle, runtime: &Runtime) -> std::io::Resu
 }
 
 /// The functions of a node without scripts.
-fn no_functions() -> Arc<dyn Functions> {
+/// The functions of scripts.
+#[cfg(feature = "scripts")]
+fn functions_of(scripts: &Option<ScriptFolder>) -> Arc<dyn Functions> {
+    scripts
+        .as_ref()
+        .map_or_else(|| Arc::new(NoFunctions) as Arc<dyn Functions>, |scripts| Arc::new(scripts.functions()))
+}
+
+/// The functions of no scripts.
+#[cfg(not(feature = "scripts"))]
+fn functions_of((): &()) -> Arc<dyn Functions> {
     Arc::new(NoFunctions)
 }
 

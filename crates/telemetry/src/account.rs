@@ -39,7 +39,7 @@ pub(crate) struct SlotAccount {
     /// When it came to that state.
     pub(crate) at: Timestamp,
     /// The slots that it waited for and that have succeeded.
-    pub(crate) waited_for: Vec<Waited>,
+    pub(crate) waited_for: Vec<Dependency>,
     /// Of a step, the run of its flow.
     pub(crate) flow_run: Option<u32>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Opening {
 }
 
 /// A slot that another one waited for.
-pub(crate) struct Waited {
+pub(crate) struct Dependency {
     pub(crate) slot: SlotRef,
     pub(crate) opening: Opening,
 }
@@ -67,7 +67,7 @@ struct Past {
     flow_run: Option<u32>,
 }
 
-/// What a collector is told because of an event.
+/// The accounts of which an event is the reason.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -172,7 +172,7 @@ fn of_run(reader: &dyn Queries, slot: &SlotRef, number: u32, past: &Past) -> Res
 /// The most slots that are linked with one.
 const MOST_LINKS: usize = 32;
 
-fn waited_for(reader: &dyn Queries, met: &Reason) -> Result<Vec<Waited>, StoreError> {
+fn waited_for(reader: &dyn Queries, met: &Reason) -> Result<Vec<Dependency>, StoreError> {
     let mut slots = Vec::new();
     each_met(met, &mut |finding| match finding {
         Finding::UpstreamIs { slot, state: SlotState::Succeeded }
@@ -186,7 +186,7 @@ fn waited_for(reader: &dyn Queries, met: &Reason) -> Result<Vec<Waited>, StoreEr
     let mut waited = Vec::new();
     for slot in slots {
         if let Some(past) = past(reader, &slot, u64::MAX)? {
-            waited.push(Waited { slot, opening: past.opening });
+            waited.push(Dependency { slot, opening: past.opening });
         }
     }
     Ok(waited)

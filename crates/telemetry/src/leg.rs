@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::account::{self, Account};
-use crate::receiver::{Posted, post};
+use crate::receiver::{Fate, post};
 use crate::settings::Collector;
 use crate::{lineage, spans};
 
@@ -21,13 +21,13 @@ use crate::{lineage, spans};
 const AT_ONCE: usize = 500;
 /// The least time between two looks at the log, so that spans go together.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often a cursor that has moved is stored at most. After a crash what was sent since is sent again.
+/// The least time between two times that a cursor is stored. After a crash what was sent since is sent again.
 const STORE_EVERY: Duration = Duration::from_secs(60);
 /// The first and the longest wait after a failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// What a leg sends.
+/// The subject of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Spans, many in a request.
@@ -56,7 +56,7 @@ pub(crate) struct Leg {
     problem: Mutex<Option<String>>,
 }
 
-/// How far the log was read.
+/// The place up to which the log was read.
 struct Cursor {
     position: u64,
     stored: u64,
@@ -114,11 +114,11 @@ impl Leg {
             let (documents, last) = self.read(move |reader, leg| documents(reader, leg, position)).await?;
             for document in documents {
                 match post(&self.http, &self.collector, &document).await {
-                    Posted::Taken => {}
-                    Posted::Refused(why) => {
+                    Fate::Taken => {}
+                    Fate::Refused(why) => {
                         tracing::warn!(subject = self.subject.name(), "failed to {why}; it is left out");
                     }
-                    Posted::Away(why) => return Err(why),
+                    Fate::Away(why) => return Err(why),
                 }
                 cursor.sent = true;
             }

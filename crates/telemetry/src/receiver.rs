@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::settings::{Collector, HeaderValue};
 
-/// What became of a post.
-pub(crate) enum Posted {
+/// The fate of a post.
+pub(crate) enum Fate {
     /// The collector has it.
     Taken,
     /// The collector refuses it, and will do so again. In words.
@@ -17,27 +17,27 @@ pub(crate) enum Posted {
 }
 
 /// Posts a document to a collector.
-pub(crate) async fn post(http: &Http, collector: &Collector, document: &Value) -> Posted {
+pub(crate) async fn post(http: &Http, collector: &Collector, document: &Value) -> Fate {
     let fail = |why: String| format!("post to {}: {why}", shown(&collector.to));
     let mut request = match http.request(Method::POST, collector.to.clone()) {
         Ok(request) => request.header(header::CONTENT_TYPE, "application/json").body(document.to_string()),
-        Err(error) => return Posted::Away(fail(error.to_string())),
+        Err(error) => return Fate::Away(fail(error.to_string())),
     };
     for (name, value) in &collector.headers {
         match value_of(value).await {
             Ok(value) => request = request.header(name, value),
-            Err(why) => return Posted::Away(fail(format!("its header {name}: {why}"))),
+            Err(why) => return Fate::Away(fail(format!("its header {name}: {why}"))),
         }
     }
     let answer = match http.send_and_hear(request).await {
         Ok(answer) => answer,
-        Err(error) => return Posted::Away(fail(error.to_string())),
+        Err(error) => return Fate::Away(fail(error.to_string())),
     };
     match answer.status {
-        status if status.is_success() => Posted::Taken,
+        status if status.is_success() => Fate::Taken,
         // Whoever may not come in today may have a credential tomorrow.
-        status if status.is_server_error() || may_pass(status) => Posted::Away(fail(answer.summary())),
-        _ => Posted::Refused(fail(answer.summary())),
+        status if status.is_server_error() || may_pass(status) => Fate::Away(fail(answer.summary())),
+        _ => Fate::Refused(fail(answer.summary())),
     }
 }
 

@@ -101,17 +101,9 @@ fn page(
             h2 { "Certificate" }
             (definition(problem))
         }
-        @let is_of_checkpoints = |problem: &&Problem| problem.code == ProblemCode::CheckpointFails;
-        @let is_of_alerts = |problem: &&Problem| problem.code == ProblemCode::AlertFails;
         @let is_of_inbox = |problem: &&Problem| matches!(problem.code, ProblemCode::InboxFails | ProblemCode::RequestRefused);
-        @let is_of_history = |problem: &&Problem| problem.code == ProblemCode::HistoryFails;
         @let is_of_definition = |problem: &&Problem| {
-            !(is_of_history(problem)
-                || is_of_source(problem)
-                || is_of_server(problem)
-                || is_of_checkpoints(problem)
-                || is_of_alerts(problem)
-                || is_of_inbox(problem))
+            !(is_of_source(problem) || is_of_server(problem) || is_of_inbox(problem) || is_of_reader(problem))
         };
         @if problems.iter().any(|problem| is_of_definition(&problem)) {
             h2 { "Definitions" }
@@ -125,19 +117,7 @@ fn page(
             h2 { "Requests of SQL transactions" }
             @for problem in problems.iter().filter(is_of_inbox) { (definition(problem)) }
         }
-        @if problems.iter().any(|problem| is_of_checkpoints(&problem)) {
-            h2 { "Checkpoints" }
-            @for problem in problems.iter().filter(is_of_checkpoints) { (definition(problem)) }
-        }
-        @for problem in problems.iter().filter(is_of_history) {
-            h2 { "History" }
-            (definition(problem))
-            p { a href="/ui/storage" { "What takes how much" } }
-        }
-        @if problems.iter().any(|problem| is_of_alerts(&problem)) {
-            h2 { a href=(ALERTS) { "Alerts" } }
-            @for problem in problems.iter().filter(is_of_alerts) { (definition(problem)) }
-        }
+        (of_readers(problems))
         @if !broken.is_empty() {
             h2 { "Endpoints" }
             @for health in broken { (endpoint(health)) }
@@ -145,6 +125,30 @@ fn page(
         @if !deferred.is_empty() {
             h2 { "Starts that are put off" }
             @for (reason, slots) in deferred { (put_off(reason, slots)) }
+        }
+    }
+}
+
+/// Whether a problem is one of what reads the log, or looks after the folders of runs.
+fn is_of_reader(problem: &Problem) -> bool {
+    use ProblemCode::{AlertFails, CheckpointFails, HistoryFails, TelemetryFails};
+    matches!(problem.code, AlertFails | CheckpointFails | HistoryFails | TelemetryFails)
+}
+
+/// The problems of checkpoints, alerts, collectors and history, each kind under its heading.
+fn of_readers(problems: &[Problem]) -> Markup {
+    let kinds = [
+        (ProblemCode::CheckpointFails, "Checkpoints", None),
+        (ProblemCode::AlertFails, "Alerts", Some(ALERTS)),
+        (ProblemCode::TelemetryFails, "Traces and lineage", None),
+        (ProblemCode::HistoryFails, "History", Some("/ui/storage")),
+    ];
+    html! {
+        @for (code, title, page) in kinds {
+            @if problems.iter().any(|problem| problem.code == code) {
+                h2 { @if let Some(page) = page { a href=(page) { (title) } } @else { (title) } }
+                @for problem in problems.iter().filter(|problem| problem.code == code) { (definition(problem)) }
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct AlertsDto {
     pub problem: Option<String>,
 }
 
-/// What has one cause and is not over.
+/// Everything that has one cause and is not over.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -33,11 +33,11 @@ pub struct AlertDto {
     pub cause: String,
     /// When it began.
     pub opened_at: Instant,
-    /// What happened last, in one sentence.
+    /// The last event, in one sentence.
     pub words: String,
     /// The first of the slots, files or endpoints that it is about.
     pub members: Vec<String>,
-    /// How many there are.
+    /// The number of all of them.
     pub count: u64,
     /// The rules that have told it.
     pub told: Vec<String>,
@@ -52,7 +52,7 @@ pub struct AlertRuleDto {
     pub name: String,
     /// The conditions that it tells.
     pub when: Vec<String>,
-    /// What it is limited to, in words; empty where it tells of everything.
+    /// Its limits in words; empty where it tells of everything.
     pub only: String,
     /// The channels by which it tells them.
     pub to: Vec<String>,
@@ -69,11 +69,11 @@ pub struct AlertChannelDto {
     pub name: String,
     /// Its kind and place, without anything secret.
     pub kind: String,
-    /// How many alerts wait for it.
+    /// The number of alerts that wait for it.
     pub waiting: u64,
-    /// How many it accepted since the server leads.
+    /// The number that it accepted since the server leads.
     pub sent: u64,
-    /// How many attempts failed since the server leads.
+    /// The number of attempts that failed since the server leads.
     pub failed: u64,
     /// When it last accepted one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -109,10 +109,9 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Aborted { cause, by, reason } => {
                 Dto::Aborted { cause: aborted(cause).into(), requester: RequesterDto::new(by, reason) }
             }
-            SlotEvent::Acquired { run, permits, .. } => Dto::Acquired {
-                run,
-                permits: permits.into_iter().map(|(pool, count)| (pool.to_string(), count)).collect(),
-            },
+            SlotEvent::Acquired { run, permits, .. } => {
+                Dto::Acquired { run, permits: permits.into_iter().map(|(pool, n)| (pool.to_string(), n)).collect() }
+            }
             SlotEvent::Released { run, .. } => Dto::Released { run },
             handed_on @ (SlotEvent::Given { .. } | SlotEvent::Gave { .. }) => of_data(handed_on),
             SlotEvent::Expired { timeout_seconds, explanation } => {

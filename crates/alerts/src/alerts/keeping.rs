@@ -61,7 +61,7 @@ impl Alerts {
         }
     }
 
-    /// How long nothing is due.
+    /// The time for which nothing is due.
     fn patience(&self) -> Duration {
         let now = self.shared.handle.now();
         let mut state = self.state();
@@ -155,7 +155,7 @@ impl Alerts {
         Ok(())
     }
 
-    /// What came of a backfill; none while it is not done.
+    /// The result of a backfill; none while it is not done.
     fn done(&self, id: &BackfillId, now: Timestamp) -> Result<Option<String>, StoreError> {
         let reader = self.shared.handle.reader();
         let Some(backfill) = reader.backfill(id)? else { return Ok(Some(format!("the backfill {id} is gone"))) };

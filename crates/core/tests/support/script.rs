@@ -328,15 +328,11 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "every" => workflow.keys = Keys::Schedule(cron(&words.next("a cron expression")?)?),
             "program" => {
                 world.moments.insert(id.clone());
-                workflow.keys = Keys::Requests(Box::new(Program { name: id.to_string(), kind: None }));
-                workflow.project = "app".to_owned();
-                workflow.concurrency = None;
+                of_app(&mut workflow, Keys::Requests(Box::new(Program { name: id.to_string(), kind: None })));
             }
             "runs" => {
                 world.moments.insert(id.clone());
-                workflow.keys = Keys::Events(Box::new(EventKeys::new(id.as_str(), words.workflow()?)));
-                workflow.project = "app".to_owned();
-                workflow.concurrency = None;
+                of_app(&mut workflow, Keys::Events(Box::new(EventKeys::new(id.as_str(), words.workflow()?))));
             }
             "must" => workflow.constraints.push(events::constraint(&words.next("a constraint")?)?),
             "enabled" => schedule(&mut workflow)?.enabled = true,
@@ -350,8 +346,8 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
                 schedule(&mut workflow)?.properties.insert(name.to_owned(), long(&value.replace('\'', "\"")));
             }
             "jobs" => {
-                workflow.keys = Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?));
-                workflow.concurrency = None;
+                (workflow.keys, workflow.concurrency) =
+                    (Keys::Jobs(Box::new(jobs::template(&words.next("a template")?)?)), None);
                 world.jobs.insert(id.clone());
             }
             "values" => keys(&mut workflow)?.domains.extend([jobs::values(&words.next("values")?)?]),
@@ -390,6 +386,12 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
         }
     }
     Ok(Arc::new(workflow))
+}
+
+/// Makes it a workflow of an app, whose runs no limit holds back.
+fn of_app(workflow: &mut Workflow, keys: Keys) {
+    (workflow.keys, workflow.concurrency) = (keys, None);
+    "app".clone_into(&mut workflow.project);
 }
 
 /// Sets the executor of a job, or the labels of the workers that may run it.

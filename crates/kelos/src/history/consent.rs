@@ -21,7 +21,7 @@ pub enum Consent {
     New,
     /// Somebody agreed.
     Agreed,
-    /// Nobody has agreed yet.
+    /// There is no consent yet.
     Missing,
 }
 

@@ -40,7 +40,7 @@ pub struct Share {
 /// Folders that can't be read or removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// The first one, in words that complete "failed to …".
     pub first: Option<String>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kelos_executors::local::RunDirs;
-use kelos_model::history::Standing;
+use kelos_model::history::Situation;
 use kelos_model::{Run, RunState, SlotKey, SlotRef, WorkflowId};
 use kelos_store::{Queries, StoreError};
 
@@ -50,17 +50,17 @@ pub(super) fn standing(
     workflow: &WorkflowId,
     key: &str,
     number: u64,
-) -> Result<Standing, StoreError> {
+) -> Result<Situation, StoreError> {
     for key in keys(key) {
         let slot = SlotRef::new(workflow.clone(), key);
         let runs = reader.slot_runs(&slot)?;
         let Some(run) = runs.iter().find(|run| u64::from(run.id.number) == number) else { continue };
         return Ok(match settled(run) {
-            Standing::Settled if is_live(reader, &slot)? => Standing::Live,
+            Situation::Settled if is_live(reader, &slot)? => Situation::Live,
             standing => standing,
         });
     }
-    Ok(Standing::Unknown)
+    Ok(Situation::Unknown)
 }
 
 /// The keys that executors are given as this text: a moment looks as a time does.
@@ -72,11 +72,11 @@ fn keys(text: &str) -> Vec<SlotKey> {
     }
 }
 
-fn settled(run: &Run) -> Standing {
+fn settled(run: &Run) -> Situation {
     match run.state {
-        RunState::Dispatched | RunState::Running => Standing::Live,
-        RunState::Unknown => Standing::Unknown,
-        RunState::Succeeded | RunState::Failed | RunState::Killed => Standing::Settled,
+        RunState::Dispatched | RunState::Running => Situation::Live,
+        RunState::Unknown => Situation::Unknown,
+        RunState::Succeeded | RunState::Failed | RunState::Killed => Situation::Settled,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_executors::local::{FoundRun, LocalError, RemovedRuns, WalkEntry, finish_removal, remove_kept, walk};
-use kelos_model::history::{HistorySettings, Keepsake, Policy, Ranks, Removal, Standing, Term};
+use kelos_model::history::{HistorySettings, Keepsake, Policy, Ranks, Removal, Situation, Term};
 use kelos_store::{Queries, StoreError};
 
 use super::TOLD;
@@ -142,7 +142,7 @@ impl Sweep<'_> {
             }
             let around = match names.workflow(&run.workflow).zip(run.given_key(&roots[root])) {
                 Some((workflow, key)) => standing(reader, workflow, &key, run.number),
-                None => Ok(Standing::Unknown),
+                None => Ok(Situation::Unknown),
             };
             match around.map(|standing| policy.verdict(folder, standing)) {
                 Ok(Some(why)) => {

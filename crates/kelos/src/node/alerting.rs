@@ -1,6 +1,6 @@
 //! The alerts of a node: what of it is looked at, and its channels among its problems.
 
-use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observed, Settings, Trouble};
+use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
 use kelos_engine::Handle;
 use kelos_engine::sources::Sources;
 use kelos_executors::http::Http;
@@ -26,7 +26,7 @@ pub(super) fn start(
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, and sources of facts.
 fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) -> Lookout {
     Box::new(move || {
-        let mut found = Observed { knows_scripts: true, ..Observed::default() };
+        let mut found = Observation { knows_scripts: true, ..Observation::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         found.troubles.extend(problems.iter().filter(|problem| problem.severity == Severity::Error).map(script));
         for health in storage.health() {

@@ -33,7 +33,7 @@ pub struct Keepsake<'a> {
 
 /// The state of affairs around the run of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Situation {
     /// It has ended, its outcome is known, and nothing goes on with its slot.
     Settled,
     /// It, its slot, or the run of its flow is live.
@@ -153,8 +153,8 @@ pub struct Policy {
 impl Policy {
     /// The reason for which a folder goes; none if it stays.
     #[must_use]
-    pub fn verdict(&self, folder: Keepsake<'_>, standing: Standing) -> Option<Removal> {
-        if standing != Standing::Settled {
+    pub fn verdict(&self, folder: Keepsake<'_>, standing: Situation) -> Option<Removal> {
+        if standing != Situation::Settled {
             return None;
         }
         self.ripe(folder)
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    type Folder = (usize, i64, u64, Standing);
+    type Folder = (usize, i64, u64, Situation);
 
     const PROJECTS: [&str; 3] = ["a", "a", "b"];
     const WORKFLOWS: [&str; 3] = ["a1", "a2", "b1"];
@@ -237,7 +237,7 @@ mod tests {
             folders.iter().filter(|one| by_age(one).is_none() && hour(one) >= from).map(|one| one.2).sum()
         };
         let decide = |folder: &Folder| {
-            let stays = folder.3 != Standing::Settled || folder.1 < 3600;
+            let stays = folder.3 != Situation::Settled || folder.1 < 3600;
             let by_space = (kept_since(hour(folder)) > term.output).then_some(Removal::Space { output: term.output });
             if stays { None } else { by_age(folder).or(by_space) }
         };
@@ -246,7 +246,7 @@ mod tests {
 
     fn folder() -> impl Strategy<Value = Folder> {
         let standing =
-            prop_oneof![8 => Just(Standing::Settled), 1 => Just(Standing::Live), 1 => Just(Standing::Unknown)];
+            prop_oneof![8 => Just(Situation::Settled), 1 => Just(Situation::Live), 1 => Just(Situation::Unknown)];
         let age = prop_oneof![0_i64..7200, 0_i64..400_000, (0_i64..5).prop_map(|day| day * 86_400)];
         (0_usize..3, age, 0_u64..100, standing)
     }
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_folder_that_stays_says_when_it_goes() {
         let term = Term { usual: Retention { days: 2, runs: 1 }, ..Term::default() };
-        let [old, new] = [(0, 100_000, 1, Standing::Settled), (0, 10, 1, Standing::Settled)];
+        let [old, new] = [(0, 100_000, 1, Situation::Settled), (0, 10, 1, Situation::Settled)];
         let mut ranks = Ranks::new(term, now());
         [old, new].into_iter().for_each(|folder| ranks.note(keepsake(folder)));
         let policy = ranks.room().policy();

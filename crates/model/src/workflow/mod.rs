@@ -4,6 +4,7 @@ mod catch_up;
 mod endless;
 pub mod flow;
 mod keys;
+mod lateness;
 mod past;
 mod pool;
 mod row;

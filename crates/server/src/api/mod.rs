@@ -146,8 +146,6 @@ fn routes() -> OpenApiRouter<Front> {
         .routes(routes!(groups::get, groups::put, groups::delete))
         .merge(alerts::routes())
         .merge(nodes::routes())
-        .routes(routes!(workers::list))
-        .routes(routes!(workers::offer))
         .merge(access::routes())
         .routes(routes!(registers::list))
         .routes(routes!(registers::get, registers::put, registers::delete))
@@ -162,6 +160,8 @@ fn of_server() -> OpenApiRouter<Front> {
         .routes(routes!(health::step))
         .routes(routes!(storage::storage))
         .routes(routes!(storage::agree))
+        .routes(routes!(workers::list))
+        .routes(routes!(workers::offer))
 }
 
 fn split() -> (Router<Front>, Description) {

@@ -37,7 +37,7 @@ pub(super) fn hold(reader: &dyn Queries, log: &[EventRecord]) -> Result<u64, Str
     Ok(late)
 }
 
-/// What is wrong with an event, if the deadline of its slot had passed by then, or had not.
+/// The fault of an event, if the deadline of its slot had passed by then, or had not.
 fn wrong(what: &SlotEvent, before: Option<&Slot>, passed: Option<Timestamp>) -> Option<&'static str> {
     let is_late = before.is_some_and(|slot| slot.late.is_some());
     match what {
