@@ -59,7 +59,8 @@ pub(crate) struct Leg {
 /// The place up to which the log was read.
 struct Cursor {
     position: u64,
-    stored: u64,
+    /// The position that is stored; none before one is.
+    stored: Option<u64>,
     stored_at: Instant,
     /// Whether anything was sent since: without that the position is not worth an event.
     sent: bool,
@@ -139,12 +140,7 @@ impl Leg {
             self.read(move |reader, _| Ok((reader.register(TELEMETRY_BUCKET, name)?, reader.last_seq()?))).await?;
         let (stored, last) = found;
         let stored = stored.as_ref().and_then(Value::as_u64).filter(|position| *position <= last);
-        let mut cursor = Cursor {
-            position: stored.unwrap_or(last),
-            stored: stored.unwrap_or(0),
-            stored_at: Instant::now(),
-            sent: false,
-        };
+        let mut cursor = Cursor { position: stored.unwrap_or(last), stored, stored_at: Instant::now(), sent: false };
         if stored.is_none() {
             self.store(&mut cursor).await?;
         }
@@ -153,7 +149,7 @@ impl Leg {
 
     /// Stores how far the log was read.
     async fn store(&self, cursor: &mut Cursor) -> Result<(), String> {
-        if cursor.stored != cursor.position {
+        if cursor.stored != Some(cursor.position) {
             let set = SetRegister {
                 bucket: TELEMETRY_BUCKET.to_owned(),
                 key: self.subject.name().to_owned(),
@@ -163,7 +159,7 @@ impl Leg {
             let asked = self.handle.ask(&Actor::system(self.subject.name()), set).await;
             asked.map_err(|error| format!("store how far the log was read: {error}"))?;
         }
-        (cursor.stored, cursor.stored_at, cursor.sent) = (cursor.position, Instant::now(), false);
+        (cursor.stored, cursor.stored_at, cursor.sent) = (Some(cursor.position), Instant::now(), false);
         Ok(())
     }
 
