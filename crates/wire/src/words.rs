@@ -65,6 +65,7 @@ pub const NAMES: &[&str] = &[
     "held",
     "imported",
     "killed",
+    "late",
     "looked",
     "marked-succeeded",
     "missed",

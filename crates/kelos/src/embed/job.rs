@@ -212,8 +212,8 @@ impl<I> Job<I> {
     /// its period; for a job without times, from its opening.
     ///
     /// ```
-    /// # use kelos::embed::{Context, Period, job};
-    /// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+    /// # use kelos::embed::{Context, ScheduledTime, job};
+    /// # async fn work(_: Context, _: ScheduledTime, _: ()) -> Result<(), String> { Ok(()) }
     /// use std::time::Duration;
     /// use kelos::embed::{Dates, LocalDeadline, Zone};
     ///
