@@ -73,6 +73,7 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
             value.as_str().is_none_or(|text| text.chars().count() as u64 <= wanted.as_u64().expect("a number"))
         }
         "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().expect("a number")),
+        "maximum" => value.as_f64().is_none_or(|number| number <= wanted.as_f64().expect("a number")),
         "if" => {
             let branch = if below(wanted, value) { "then" } else { "else" };
             schema.get(branch).is_none_or(|schema| below(schema, value))
