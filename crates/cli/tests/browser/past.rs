@@ -35,6 +35,7 @@ const BEFORE: &str = "
     DROP TABLE steps;
     DROP TABLE followed;
     DROP TABLE reigns;
+    ALTER TABLE slots DROP COLUMN late;
     ALTER TABLE slots DROP COLUMN flow;
     DROP INDEX runs_of_slots;
     DROP INDEX runs_open;
