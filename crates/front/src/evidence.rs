@@ -1,4 +1,4 @@
-//! What a node saw of a client whose request it sends on to the leader: the address and the certificate are facts of a connection that
+//! The evidence that a node has of a client whose request it sends on to the leader: the address and the certificate are facts of a connection that
 //! the leader has no part in, and its rules are about them.
 //!
 //! The evidence is signed with the key of sessions, for this one request and a minute. A leader with another key does not believe it, and

@@ -1,4 +1,4 @@
-//! What takes how much on the machine of this server, and the consent to remove folders of runs.
+//! The space that everything takes on the machine of this server, and the consent to remove folders of runs.
 
 use axum::http::StatusCode;
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! What was due, by a plain scan of the whole log: for each cause the time in which it lasted, and each minute of it asked for each rule
+//! The notices that were due, by a plain scan of the whole log: for each cause the time in which it lasted, and each minute of it asked for each rule
 //! whether something is to be told.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// What was received.
+    /// A notice that was received, read from its body.
     pub(crate) fn of(body: &Value) -> Due {
         let text = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("{name} in {body}")).to_owned();
         Due {
@@ -181,7 +181,7 @@ fn forgotten(lasted: Lasted) -> Lasted {
     Lasted { until, ..lasted }
 }
 
-/// What an event says of something.
+/// A change that an event tells.
 enum Sign {
     /// It came into a condition, by a cause, perhaps behind a slot.
     Bad(Condition, String, String, Option<String>),

@@ -1,4 +1,4 @@
-//! What a leader does with workers: it has the log know them before it tells them anything, and finds out from the log who may have a run.
+//! The part of a leader that deals with workers: it has the log know them before it tells them anything, and finds out from the log who may have a run.
 
 use std::sync::Arc;
 
