@@ -14,6 +14,10 @@ import time
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
+from kafka.errors import KafkaError
+
+# How long a message waits for a broker that is being started again, in seconds.
+PATIENCE = 180
 
 
 def admin(brokers):
@@ -48,7 +52,7 @@ def encoded(text):
 
 
 def produce(brokers, topic):
-    producer = KafkaProducer(bootstrap_servers=brokers, acks="all", linger_ms=5)
+    producer = reached(lambda: KafkaProducer(bootstrap_servers=brokers, acks="all", linger_ms=5))
     sent = []
     for line in sys.stdin:
         message = json.loads(line)
@@ -56,7 +60,7 @@ def produce(brokers, topic):
         key, value = encoded(message.get("key")), encoded(message.get("value"))
         sent.append(producer.send(topic, key=key, value=value, partition=message.get("partition"), headers=headers))
     for one in sent:
-        one.get(timeout=60)
+        one.get(timeout=PATIENCE)
 
 
 def consume(brokers, topic):
@@ -75,6 +79,18 @@ def consume(brokers, topic):
                     "value": message.value and message.value.decode(),
                     "headers": {name: value.decode() for name, value in message.headers},
                 }))
+
+
+def reached(client):
+    """A client, as soon as a broker answers."""
+    last = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return client()
+        except KafkaError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.5)
 
 
 def await_that(holds):
