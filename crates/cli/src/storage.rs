@@ -2,7 +2,7 @@
 
 use comfy_table::Cell;
 use kelos_model::history::size_text;
-use kelos_wire::{FoldersDto, RunFoldersDto, StorageDto};
+use kelos_wire::{DatabaseDto, FoldersDto, RunFoldersDto, StorageDto};
 
 use crate::address::Query;
 use crate::client::Reply;
@@ -16,7 +16,7 @@ const PRINTED: usize = 20;
 
 #[derive(clap::Args)]
 pub(crate) struct StorageArgs {
-    /// Agree that folders of runs are removed as the settings say, also those from before
+    /// Agree that history and folders of runs are removed as the settings say, also those from before
     #[arg(long)]
     agree: bool,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(crate) struct StorageArgs {
 pub(crate) fn run(args: &StorageArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
     let found: Reply<StorageDto> = match args.agree {
-        true => client.post("agree to the removal of folders of runs", "/storage/agree", &args.because.body())?,
+        true => client.post("agree to the removal of history", "/storage/agree", &args.because.body())?,
         false => client.get("read what takes how much", "/storage", &Query::new())?,
     };
     if args.door.form.json {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &StorageArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     if args.agree {
-        words::line("Agreed: folders of runs are removed as the settings say, from now on.");
+        words::line("Agreed: history and folders of runs are removed as the settings say, from now on.");
         return Ok(0);
     }
     for line in lines(&found) {
@@ -56,7 +56,8 @@ fn lines(found: &StorageDto) -> Vec<String> {
         sizes.into_iter().filter_map(|(bytes, place)| Some(format!("{} {place}", size_text(bytes?)))).collect();
     sizes.push(words::count(usize::try_from(database.events).unwrap_or(usize::MAX), "event"));
     sizes.push(words::count(usize::try_from(database.slots).unwrap_or(usize::MAX), "slot"));
-    let mut lines = vec![format!("database   {}; events and slots are kept for ever", sizes.join(", "))];
+    let mut lines = vec![format!("database   {}", sizes.join(", "))];
+    lines.extend(removed_history(found));
     match &found.runs {
         Some(runs) => lines.push(format!("runs       {}, as of {}", folders(&runs.all), runs.looked_at.short())),
         None if found.terms.is_some() => {
@@ -76,6 +77,22 @@ fn lines(found: &StorageDto) -> Vec<String> {
         lines.push(format!("removed    {} since the server started", folders(&found.removed)));
     }
     lines.extend(found.problem.iter().map(|problem| format!("problem    failed to {problem}")));
+    lines
+}
+
+/// The history that is gone from the database, and that would go.
+fn removed_history(found: &StorageDto) -> Vec<String> {
+    let DatabaseDto { removed_until, removed_events, removed_runs, going_events, .. } = &found.database;
+    let count = |of: u64, one: &str| words::count(usize::try_from(of).unwrap_or(usize::MAX), one);
+    let mut lines = Vec::new();
+    if let Some(until) = removed_until {
+        let (events, runs) = (count(*removed_events, "event"), count(*removed_runs, "run"));
+        lines.push(format!("           {events} and {runs} up to {} were removed", until.short()));
+    }
+    if found.database.consent.as_deref() == Some("missing") && *going_events > 0 {
+        let events = count(*going_events, "event");
+        lines.push(format!("           {events} would go: they stay until somebody agrees. `kelos storage --agree`"));
+    }
     lines
 }
 

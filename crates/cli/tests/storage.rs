@@ -71,7 +71,7 @@ fn folders_from_before_stay_until_somebody_agrees() {
     assert!(told.contains("would go   1 folder with") && told.contains("`kelos storage --agree`"), "{told}");
     assert_eq!((runs(&root).len(), folder.run(&["logs", "report"]).ok().trim()), (1, "hello"));
     let agreed = folder.run(&["storage", "--agree", "--reason", "it is archived"]).ok();
-    assert_eq!(agreed.trim(), "Agreed: folders of runs are removed as the settings say, from now on.");
+    assert_eq!(agreed.trim(), "Agreed: history and folders of runs are removed as the settings say, from now on.");
     eventually("the removal", || runs(&root).is_empty().then_some(()));
     assert!(folder.run(&["events"]).ok().contains("it is archived"));
     assert!(server.stop().success());

@@ -14,7 +14,7 @@ use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, DeployProject, Disable,
     DownstreamRequest, Enable, EnableByTime, FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, Pause,
     PauseBackfill, PrioritiseBackfill, RecordAccess, RepeatStep, Rerun, RerunBackfill, Resume, ResumeBackfill,
-    ResumeFlow, SetRegister, SignalFlow, Skip, SubmitRequest, Tell,
+    ResumeFlow, SetRegister, SignalFlow, Skip, SubmitRequest, Tell, TrimHistory,
 };
 use crate::survey::Survey;
 use crate::{Ask, Command, Core, Refusal, Request};
@@ -82,6 +82,7 @@ impl Core {
             Ask::ResumeFlow(request) => ResumeFlow::reply(self.resume_flow(request, by, past)?),
             Ask::SetRegister(request) => SetRegister::reply(self.set_register(request, by)),
             Ask::RecordAccess(request) => RecordAccess::reply(self.record_access(request, by)),
+            Ask::TrimHistory(request) => TrimHistory::reply(self.trim_history(request)),
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
         };
@@ -92,6 +93,11 @@ impl Core {
     fn set_register(&mut self, request: SetRegister, by: Actor) -> Result<(), Refusal> {
         let SetRegister { bucket, key, value, reason } = request;
         self.turn.set_register(self.now, (bucket, key), value, Mandate { by, reason });
+        Ok(())
+    }
+
+    fn trim_history(&mut self, TrimHistory { trim }: TrimHistory) -> Result<(), Refusal> {
+        self.turn.trim(trim);
         Ok(())
     }
 

@@ -85,6 +85,7 @@ pub use requests::{
     FireRequest, Inspect, InspectCapacity, Kill, MarkSuccess, POSITIONS, Pause, PauseBackfill, PrioritiseBackfill,
     RecordAccess, RefusedSignal, RepeatStep, Reply, Request, Rerun, RerunBackfill, Resume, ResumeBackfill, ResumeFlow,
     SetRegister, SignalFlow, Skip, SlotList, SourcePosition, StartAnswer, SubmitOutcome, SubmitRequest, Tell,
+    TrimHistory,
 };
 pub use workers::{Offer, WORKER};
 
@@ -270,6 +271,7 @@ impl Core {
             backfills: self.backfills.changed(),
             registers: self.turn.registers().to_vec(),
             facts: self.turn.facts().to_vec(),
+            trim: self.turn.trimmed().cloned(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trim;
 use kelos_model::jobs::{NamedJobs, Relation};
 use kelos_model::run::Report;
 use kelos_model::workflow::{Provenance, WorkflowRow};
@@ -206,6 +207,8 @@ pub struct Rows {
     pub registers: Vec<(String, String, Option<Value>)>,
     /// The facts with idempotency keys, and their positions in the log.
     pub facts: Vec<(FactKey, u64)>,
+    /// The history that the turn removes.
+    pub trim: Option<Trim>,
 }
 
 /// The stored state, for [`crate::Core::restore`].

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use kelos_model::backfill::BackfillMode;
+use kelos_model::history::Trim;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{
@@ -126,6 +127,7 @@ requests! {
     ResumeFlow(ResumeFlow) -> Done(());
     SetRegister(SetRegister) -> Done(());
     RecordAccess(RecordAccess) -> Done(());
+    TrimHistory(TrimHistory) -> Done(());
     Inspect(Inspect) -> Inspection(Inspection);
     InspectCapacity(InspectCapacity) -> Capacity(Capacity);
 }
@@ -363,6 +365,13 @@ pub struct SourcePosition {
     pub source: String,
     /// The position, in the source's own form. It is a register of the bucket [`POSITIONS`].
     pub position: Value,
+}
+
+/// Remove history from the database: only the store has it, and no decision depends on it.
+#[derive(Debug, Clone)]
+pub struct TrimHistory {
+    /// The removed history.
+    pub trim: Trim,
 }
 
 /// The bucket of registers with the positions of sources of facts, by source.

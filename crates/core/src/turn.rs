@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use kelos_model::history::Trim;
 use kelos_model::event::{BackfillEvent, Event, WorkflowEvent};
 use kelos_model::{AccessEvent, Actor, BackfillId, EventRecord, FactKey, WorkflowId};
 use serde_json::Value;
@@ -22,6 +23,8 @@ pub(crate) struct Turn {
     registers: Vec<(String, String, Option<Value>)>,
     /// The facts with idempotency keys that this turn stored, and their positions in the log.
     facts: Vec<(FactKey, u64)>,
+    /// The history that this turn removes.
+    trim: Option<Trim>,
     /// The facts that the turn has looked up.
     pub(crate) known: KnownFacts,
     /// The definitions of workflows that the turn has looked up.
@@ -95,6 +98,19 @@ impl Turn {
     /// Counts held slots of a program that were evaluated because of facts.
     pub(crate) fn note_judged(&mut self, program: &WorkflowId, slots: usize) {
         *self.judged.entry(program.clone()).or_default() += slots;
+    }
+
+    /// Has the turn remove history.
+    pub(crate) fn trim(&mut self, trim: Trim) {
+        self.trim = Some(match self.trim.take() {
+            Some(before) => before.and(&trim),
+            None => trim,
+        });
+    }
+
+    /// The history that it removes.
+    pub(crate) fn trimmed(&self) -> Option<&Trim> {
+        self.trim.as_ref()
     }
 
     /// The registers that it has set.

@@ -18,6 +18,7 @@ mod stepping;
 mod timed;
 pub mod timings;
 mod trace;
+pub mod trimming;
 pub mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};

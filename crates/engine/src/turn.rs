@@ -306,6 +306,7 @@ impl Turns {
             backfills: rows.backfills,
             registers: rows.registers,
             facts: rows.facts,
+            trim: rows.trim,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::event::Event;
-use kelos_model::{EventRecord, Slot, SlotRef, slot};
+use kelos_model::{EventRecord, Slot, SlotRef, SlotState, slot};
 use kelos_store::{Queries, StoreError};
 
 /// The slot at the end of a history, and the event that put it into its state.
@@ -10,7 +10,7 @@ pub(crate) fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     let mut folded: Option<(Slot, &EventRecord)> = None;
     for record in history {
         let Event::Slot { what, .. } = &record.event else { continue };
-        let before = folded.as_ref().map(|(slot, _)| slot.clone());
+        let before = folded.as_ref().map(|(slot, _)| slot.clone()).or_else(|| before_removal(record));
         let Some(after) = slot::apply(before.clone(), what, record.at, record.seq) else { continue };
         let moved = before.is_none_or(|before| before.state != after.state);
         let decision = if moved { record } else { folded.as_ref().map_or(record, |(_, decision)| decision) };
@@ -19,8 +19,41 @@ pub(crate) fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     folded
 }
 
+/// A slot before the oldest of its events that is left, if older ones were removed: it had ended in some way.
+fn before_removal(record: &EventRecord) -> Option<Slot> {
+    (record.previous > 0).then(|| Slot { last_event: record.previous, ..Slot::new(SlotState::Killed, record.at) })
+}
+
+/// What can be said of a slot whose history was removed.
+pub(crate) struct Remains {
+    /// The slot as it is now.
+    pub(crate) now: Slot,
+    /// Whether nothing is left of its history, so that nothing has happened to it since.
+    pub(crate) is_all: bool,
+    /// The moment up to which history may be incomplete.
+    pub(crate) until: Timestamp,
+}
+
+/// What can be said of a slot at a moment that its history, which is given, does not reach back to; none if all of it is there.
+pub(crate) fn remains(
+    reader: &dyn Queries,
+    slot: &SlotRef,
+    history: &[EventRecord],
+) -> Result<Option<Remains>, StoreError> {
+    if !reader.lacks_history(slot, history)? {
+        return Ok(None);
+    }
+    let (now, until) = (reader.slot(slot)?, reader.trimmed()?.at);
+    Ok(now.zip(until).map(|(now, until)| Remains { now, is_all: history.is_empty(), until }))
+}
+
 /// A slot as it was at a past moment; none if there was none.
 pub(crate) fn slot_at(reader: &dyn Queries, slot: &SlotRef, at: Timestamp) -> Result<Option<Slot>, StoreError> {
-    let history: Vec<_> = reader.history(slot)?.into_iter().filter(|record| record.at <= at).collect();
-    Ok(fold(&history).map(|(slot, _)| slot))
+    let whole = reader.history(slot)?;
+    let history: Vec<_> = whole.iter().filter(|record| record.at <= at).cloned().collect();
+    if let Some((slot, _)) = fold(&history) {
+        return Ok(Some(slot));
+    }
+    let remains = remains(reader, slot, &whole)?;
+    Ok(remains.filter(|remains| remains.is_all && remains.now.since <= at).map(|remains| remains.now))
 }

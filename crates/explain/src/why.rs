@@ -32,7 +32,7 @@ mod tests;
 use crate::definitions::Definitions;
 use crate::expectation::{self, Expectation};
 use crate::flow::words::listed;
-use crate::history::fold;
+use crate::history::{Remains, fold, remains};
 use crate::{schedule, schedules};
 use absent::{Absent, out_of_range};
 use kelos_engine::Handle;
@@ -165,6 +165,7 @@ pub(crate) fn read_with(
         Some(flow) if slot.key.step().is_some() => flow.definition(reader, slot)?,
         _ => workflow.as_ref().map(|row| in_force(reader, row, &history, now)).transpose()?,
     };
+    let removed = remains(reader, slot, &history)?;
     let mut why = account(slot, now, history.clone(), runs, definition.as_deref(), inspection);
     if at_present && why.trigger.as_ref().and_then(parents::part).is_some_and(|part| part.answer != Answer::Met) {
         why.look_at_parents(definitions, &history)?;
@@ -187,7 +188,9 @@ pub(crate) fn read_with(
     }
     let schedule = workflow.as_ref().filter(|_| at_present || why.state.is_none());
     let schedule = schedule.map(|row| schedule::resolved(reader, row)).transpose()?;
-    if why.state.is_some() {
+    if let Some(remains) = removed.filter(|_| why.state.is_none()) {
+        why.tell_remains(&remains);
+    } else if why.state.is_some() {
         let known = workflow.as_ref().zip(schedule.as_ref());
         why.out_of_range =
             known.filter(|_| at_present).and_then(|(row, schedule)| out_of_range(row, schedule, &slot.key));
@@ -239,6 +242,22 @@ impl Why {
     #[must_use]
     pub fn outlook(&self) -> Option<String> {
         Some(self.expected.as_ref()?.words(self.deadline?, self.late))
+    }
+
+    /// Tells what is known of a slot at a moment whose events were removed.
+    fn tell_remains(&mut self, remains: &Remains) {
+        let Remains { now, is_all, until } = remains;
+        let until = text::format_short(*until);
+        if *is_all && now.since <= self.at {
+            (self.state, self.since) = (Some(now.state), Some(now.since));
+            self.headline = format!(
+                "{} since {}; how it came to that was removed with the history up to {until}",
+                now.state,
+                text::format_short(now.since)
+            );
+        } else {
+            self.headline = format!("what it was then is not known any more: the history up to {until} was removed");
+        }
     }
 
     /// Whether its first sentence contains the obstacle, which then isn't repeated.

@@ -1,4 +1,4 @@
-//! The space that everything takes on the machine of this server, and the consent to remove folders of runs.
+//! The space that everything takes on the machine of this server, and the consent to remove history.
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -25,18 +25,27 @@ impl App {
         let database = self.read(|reader| {
             let space = reader.space()?;
             let newest = reader.events(&EventFilter::default(), PageRequest::newest(1))?;
+            let trimmed = reader.trimmed()?;
             Ok(DatabaseDto {
                 bytes: space.map(|space| space.file),
                 log_bytes: space.map(|space| space.log),
                 free_bytes: space.map(|space| space.free),
-                events: newest.rows.first().map_or(0, |event| event.seq),
+                events: newest.rows.first().map_or(0, |event| event.seq).saturating_sub(trimmed.events),
                 slots: reader.slot_counts(&SlotFilter::default())?.values().sum(),
+                removed_until: trimmed.at.map(Instant),
+                removed_events: trimmed.events,
+                removed_runs: trimmed.runs,
+                ..DatabaseDto::default()
             })
         });
-        let database = database.await?;
+        let mut database = database.await?;
         let Some(history) = self.node().history() else {
             return Ok(StorageDto { database, ..StorageDto::default() });
         };
+        if let Some(found) = history.database() {
+            database.consent = Some(consent(found.consent).to_owned());
+            (database.looked_at, database.going_events) = (Some(found.at.into()), found.going);
+        }
         let figures = history.figures();
         let (terms, projects) = terms(history.settings());
         Ok(StorageDto {
@@ -50,14 +59,14 @@ impl App {
         })
     }
 
-    /// Records the consent to remove folders of runs, on all nodes that share the log, and has this one look at once.
+    /// Records the consent to remove history and folders of runs, on all nodes that share the log, and has this one look at once.
     ///
     /// # Errors
     /// When the caller is no administrator, this server keeps everything, or it can't be recorded.
     pub async fn agree_to_history(&self, by: &Actor, reason: Option<String>) -> Result<(), Fault> {
-        self.require(Right::Admin, None, "the consent to remove folders of runs")?;
+        self.require(Right::Admin, None, "the consent to remove history")?;
         let Some(history) = self.node().history().filter(|history| history.settings().term().is_some()) else {
-            let why = "this server removes no folders of runs: \"history\" in the file of --config is \"all\"";
+            let why = "this server removes no history: \"history\" in the file of --config is \"all\"";
             return Err(Fault::new(StatusCode::CONFLICT, "history-kept", why));
         };
         let value = json!({"at": Instant(self.handle().now()), "by": by.to_string()});

@@ -57,7 +57,9 @@ use kelos_store::{Journal, Queries, StoreError};
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
-use crate::history::{History, HistoryConfig};
+use crate::history::{History, HistoryConfig, HistoryParts};
+#[cfg(feature = "checkpoints")]
+use crate::history::Vouch;
 #[cfg(feature = "nodes")]
 use crate::nodes::{FilesError, Roster, SharedFiles};
 use former::find_former_runs;
@@ -336,8 +338,14 @@ impl Node {
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, storage, &handle, &runtime));
         #[cfg(feature = "alerts")]
         let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage), &runtime);
+        #[cfg(feature = "checkpoints")]
+        let vouch = checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));
+        #[cfg(not(feature = "checkpoints"))]
+        let vouch = None;
+        let is_shared = config.log.is_some();
+        let history = HistoryParts { handle: handle.clone(), runtime: runtime.clone(), is_shared, vouch };
         Ok(Node {
-            history: config.history.map(|config| History::start(config, &handle)).transpose()?,
+            history: config.history.map(|config| History::start(config, history)).transpose()?,
             handle,
             #[cfg(feature = "scripts")]
             scripts,
@@ -577,6 +585,13 @@ fn recorder(
     let (storage, http, handle) = (storage.clone(), Http::new(trust), handle.clone());
     let parts = RecorderParts { settings, folder, storage, http, handle };
     Recorder::start(parts, runtime)
+}
+
+/// Has a recorder make a checkpoint, from a thread of no runtime.
+#[cfg(feature = "checkpoints")]
+fn vouch(recorder: &Recorder, runtime: &Runtime) -> Vouch {
+    let (recorder, runtime) = (recorder.clone(), runtime.clone());
+    Box::new(move || runtime.block_on(recorder.make()).map(drop))
 }
 
 /// Loads scripts, and again when they change; before each look something else is done.

@@ -14,6 +14,8 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
+    // Room of removed history can be given back; a file that has tables keeps the setting that it was made with, until it is rebuilt.
+    conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     // 64 MB of pages at most; they are given back when nothing is written for a while.

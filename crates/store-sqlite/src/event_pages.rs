@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::listing::PageBuilder;
 use super::lookups;
 use super::rows::{EVENT, Names};
+use super::trim;
 
 /// A page of events.
 pub(super) fn events(
@@ -78,9 +79,10 @@ fn along(conn: &Connection, names: &Names, about: &About, span: Span, found: &mu
 
 /// Each event of a slot names the one before it.
 fn of_slot(conn: &Connection, names: &Names, id: &SlotRef, span: Span, found: &mut FoundEvents) -> Result<(), Fault> {
-    let link = |seq: u64| {
-        let record = lookups::event(conn, names, seq)?;
-        record.ok_or_else(|| Fault::Damaged(format!("event {seq} of {id} is missing")))
+    let trimmed = trim::read(conn)?;
+    let link = |seq: u64| match lookups::event(conn, names, seq)? {
+        None if !trimmed.covers(seq) => Err(Fault::Damaged(format!("event {seq} of {id} is missing"))),
+        found => Ok(found),
     };
     let head = lookups::slot(conn, names, id)?.map_or(0, |slot| slot.last_event);
     found.follow(span, head, link, |record| record.previous, |_| true)

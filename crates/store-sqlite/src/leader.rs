@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::epochs;
 use super::fault::Fault;
 use super::lookups::last_seq;
+use super::trim;
 use super::note::{self, Note, NoteState};
 use super::wal::{Log, LogEnd};
 use super::writer::Writer;
@@ -250,7 +251,8 @@ fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault
     }
     if kept.log.frames > 0 && log.salts == 0 {
         // The log was moved into the database and deleted, or just deleted.
-        let events: u64 = conn.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        let left: u64 = conn.query_row("SELECT count(*) FROM events", [], |row| row.get(0))?;
+        let events = left + trim::read(conn)?.events;
         if events != last {
             return lost(format!("its write-ahead log is gone, and its log of {last} events has {events}"));
         }

@@ -33,6 +33,7 @@ mod steps;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod turns;
 mod twelfth;
 mod verify;

@@ -95,18 +95,18 @@ impl<K: Ord + Clone, T> PageBuilder<K, T> {
 
 impl<T> PageBuilder<Reverse<u64>, T> {
     /// Follows a chain from its newest link backwards; each link is older than the one that names it. For the oldest
-    /// rows it is followed to its end.
+    /// rows it is followed to its end, or to where its history was removed.
     pub(super) fn follow(
         &mut self,
         span: Span,
         head: u64,
-        mut link: impl FnMut(u64) -> Result<T, Fault>,
+        mut link: impl FnMut(u64) -> Result<Option<T>, Fault>,
         previous: impl Fn(&T) -> u64,
         passes: impl Fn(&T) -> bool,
     ) -> Result<(), Fault> {
         let mut seq = head;
         while seq > 0 && column(seq) >= span.first && !(self.order == Order::Newest && self.is_full()) {
-            let found = link(seq)?;
+            let Some(found) = link(seq)? else { break };
             let before = previous(&found);
             if before >= seq {
                 let what = format!("number {seq} of the log names number {before} as the one before it");

@@ -24,12 +24,7 @@ pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Opt
 }
 
 /// A run by its number in the log.
-pub(super) fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Run, Fault> {
-    found_run(conn, names, seq)?.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))
-}
-
-/// The same; none if there is none.
-pub(super) fn found_run(conn: &Connection, names: &Names, seq: u64) -> Result<Option<Run>, Fault> {
+pub(super) fn run(conn: &Connection, names: &Names, seq: u64) -> Result<Option<Run>, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
     let mut rows = statement.query([column(seq)])?;
     rows.next()?.map(|row| names.read_run(row)).transpose()

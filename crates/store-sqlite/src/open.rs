@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::fault::Fault;
 use super::leader::Leadership;
-use super::{connection, schema};
+use super::{connection, schema, trim};
 
 /// Opens the connection that writes. The file is checked first, without changing it.
 pub(super) fn writer(path: &Path, leadership: &mut Leadership) -> Result<Connection, Fault> {
@@ -71,6 +71,10 @@ fn migrate(conn: &mut Connection, found: u32, leadership: &mut Leadership, place
     }
     let outcome = schema::migrate(conn, schema::STEPS, place);
     if guarded {
+        if outcome.is_ok() {
+            // An error, as of a full disk, costs nothing but room later.
+            let _ = trim::rebuild_for_room(conn);
+        }
         leadership.unlock();
     }
     outcome

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trimmed;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
@@ -20,7 +21,7 @@ use super::pool::Pool;
 use super::rows::{
     BACKFILL, DEFINITION, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, read_definition, read_planned, read_register,
 };
-use super::{check, counts, event_pages, lookups, pages, run_pages, steps, turns, verify};
+use super::{check, counts, event_pages, lookups, pages, run_pages, steps, trim, turns, verify};
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -113,7 +114,7 @@ impl SqliteReader {
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
         self.read("runs", |tx, names| {
-            seqs.iter().filter_map(|seq| lookups::found_run(tx, names, *seq).transpose()).collect()
+            seqs.iter().filter_map(|seq| lookups::run(tx, names, *seq).transpose()).collect()
         })
     }
 }
@@ -301,6 +302,10 @@ impl Queries for SqliteReader {
 
     fn turn_body(&self, turn: &TurnRecord, columns: &mut dyn TurnColumns) -> Result<TurnContent, StoreError> {
         self.read("the events of a turn", |tx, _| turns::body(tx, turn, columns))
+    }
+
+    fn trimmed(&self) -> Result<Trimmed, StoreError> {
+        self.read("what was removed", |tx, _| trim::read(tx))
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 
+use kelos_model::history::Trimmed;
 use kelos_model::ranges::Range;
 use kelos_model::{Run, RunState, SlotRef};
 use kelos_store::adapter::Span;
@@ -13,6 +14,7 @@ use super::fault::Fault;
 use super::listing::{PageBuilder, known_workflow};
 use super::lookups;
 use super::rows::{Names, RUN, column, counted_of, read_run_state, test_run};
+use super::trim;
 
 type FoundRuns = PageBuilder<Reverse<u64>, Run>;
 
@@ -31,7 +33,8 @@ pub(super) fn runs(
         return Ok(Page { rows: Vec::new(), next: None });
     };
     let part = filter.range.map(|range| part_of(conn, range)).transpose()?;
-    let walk = RunWalk { conn, names, filter, workflow, paging, span, part };
+    let trimmed = trim::read(conn)?;
+    let walk = RunWalk { conn, names, filter, workflow, paging, span, part, trimmed };
     Ok(PageBuilder::page(walk.all()?, paging, |Reverse(seq)| seq.to_string()))
 }
 
@@ -70,6 +73,8 @@ struct RunWalk<'a> {
     span: Span,
     /// The part of the log with the runs of the filter's range, if it has one.
     part: Option<Span>,
+    /// The part of the history that was removed.
+    trimmed: Trimmed,
 }
 
 impl RunWalk<'_> {
@@ -166,9 +171,17 @@ impl RunWalk<'_> {
     fn of_slot(&self, slot: &SlotRef) -> Result<FoundRuns, Fault> {
         let mut found = PageBuilder::new(self.paging);
         let head = lookups::slot(self.conn, self.names, slot)?.map_or(0, |slot| slot.last_run_seq);
-        let link = |seq| lookups::run(self.conn, self.names, seq);
+        let link = |seq| self.found(seq);
         found.follow(self.span, head, link, |run| run.previous, |run| self.filter.passes(run))?;
         Ok(found)
+    }
+
+    /// A run; none if it was removed.
+    fn found(&self, seq: u64) -> Result<Option<Run>, Fault> {
+        match lookups::run(self.conn, self.names, seq)? {
+            None if !self.trimmed.covers(seq) => Err(missing(seq)),
+            found => Ok(found),
+        }
     }
 
     /// The run of a workflow before one of its own.
@@ -179,6 +192,13 @@ impl RunWalk<'_> {
         let Some(row) = rows.next()? else { return Ok(None) };
         test_run(row)?;
         Ok(Some(row.get(EARLIER)?))
+    }
+
+    /// The newest run of a workflow before a position of the log; 0 if there is none.
+    fn newest_before(&self, workflow: i64, seq: u64) -> Result<u64, Fault> {
+        let sql = "SELECT seq FROM runs NOT INDEXED WHERE seq < ?1 AND workflow = ?2 AND kind <> 4 ORDER BY seq DESC LIMIT 1";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        Ok(statement.query_row((column(seq), workflow), |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
     /// From a workflow's latest run, or the one that the page before ended with, to the one before it.
@@ -195,7 +215,14 @@ impl RunWalk<'_> {
         let mut statement = self.conn.prepare_cached(&format!("SELECT {RUN} FROM runs WHERE seq = ?1"))?;
         while seq > 0 && !found.is_full() {
             let mut rows = statement.query([column(seq)])?;
-            let row = rows.next()?.ok_or_else(|| Fault::Damaged(format!("there is no run number {seq}")))?;
+            let Some(row) = rows.next()? else {
+                if !self.trimmed.covers(seq) {
+                    return Err(missing(seq));
+                }
+                // Few runs are left below it: those that are live, or among the newest of their workflows.
+                seq = self.newest_before(workflow, seq)?;
+                continue;
+            };
             self.look(row, &mut found)?;
             let earlier = row.get(EARLIER)?;
             if earlier >= seq {
@@ -205,4 +232,8 @@ impl RunWalk<'_> {
         }
         Ok(found)
     }
+}
+
+fn missing(seq: u64) -> Fault {
+    Fault::Damaged(format!("there is no run number {seq}"))
 }

@@ -4,7 +4,7 @@ use kelos_store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::{kinds, members, nineteenth, turns, twelfth};
+use super::{kinds, members, nineteenth, trim, turns, twelfth};
 
 /// A step from one version to the next.
 #[derive(Clone, Copy)]
@@ -38,6 +38,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0020.sql")),
     Step::Sql(include_str!("0021.sql")),
     Step::Sql(include_str!("0022.sql")),
+    Step::Code(trim::step),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 mod damage;
 mod old_names;
 mod tenth;
+mod trims;
 mod turns;
 mod views;
 

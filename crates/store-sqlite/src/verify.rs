@@ -6,8 +6,9 @@ use super::check;
 use super::fault::Fault;
 use super::followed::{FOLLOWED, REIGN};
 use super::rows::{
-    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, fnv,
+    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, column, fnv,
 };
+use super::trim::{self, TRIMMED};
 use super::turns::{self, DELETED, TURN};
 
 /// Rows that have a check value, and what it is made of.
@@ -36,7 +37,7 @@ const fn rows(
 }
 
 /// All check values that there are.
-fn all() -> [ChecksummedTable; 16] {
+fn all() -> [ChecksummedTable; 17] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
@@ -54,6 +55,7 @@ fn all() -> [ChecksummedTable; 16] {
         rows("registers", "a register", REGISTER, first(3), first(2)),
         rows("followed", "its position in the log", FOLLOWED, first(3), first(1)),
         rows("reigns", "a time of leading", REIGN, first(5), first(1)),
+        rows("trimmed", "what was removed of its history", TRIMMED, first(7), first(1)),
         rows("facts", "the name of a fact", FACT, first(4), first(3)),
     ]
 }
@@ -129,7 +131,11 @@ fn structure(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
 fn log_has_gaps(conn: &Connection) -> Result<Option<String>, Fault> {
     let sql = "SELECT count(*), coalesce(max(seq), 0) FROM events NOT INDEXED";
     let (events, last) = conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
-    Ok((events != last).then(|| format!("the log ends with event {last} and has {events} events")))
+    let removed = column(trim::read(conn)?.events);
+    Ok((events + removed != last).then(|| match removed {
+        0 => format!("the log ends with event {last} and has {events} events"),
+        _ => format!("the log ends with event {last}, has {events} events, and {removed} were removed"),
+    }))
 }
 
 fn slots_are_miscounted(conn: &Connection) -> Result<Option<String>, Fault> {

@@ -24,6 +24,7 @@ use super::lookups::last_seq;
 use super::rows::{
     NAMED, WorkflowCounts, actor_text, column, counted_of, fnv, millis, mode_name, run_state, slot_state,
 };
+use super::trim;
 use super::turns;
 use super::wal::{Log, LogEnd};
 
@@ -141,6 +142,10 @@ impl Writer {
         let outcome = commit_turn(conn, known, lease, commit, |_, _| Ok(()));
         known.settle(outcome.is_ok());
         outcome?;
+        if commit.trim.is_some() {
+            // An error costs nothing but room.
+            let _ = trim::give_back(&self.conn);
+        }
         // An acknowledged commit must be found in the file.
         self.place.check()?;
         self.log_place.check()?;
@@ -163,6 +168,10 @@ impl Writer {
             Ok(confirm(record)?)
         });
         known.settle(outcome.is_ok());
+        if outcome.is_ok() && commit.trim.is_some() {
+            // An error costs nothing but room.
+            let _ = trim::give_back(&self.conn);
+        }
         outcome
     }
 }
@@ -189,6 +198,9 @@ fn commit_turn(
     turn.write_registers(commit)?;
     turn.write_facts(&commit.facts)?;
     turn.write_counts()?;
+    if let Some(trim) = &commit.trim {
+        trim::apply(&tx, trim)?;
+    }
     if !commit.is_empty() {
         let record = digesting.end();
         turns::write(&tx, &record, &mut turn.known.sum)?;

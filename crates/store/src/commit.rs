@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trim;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef};
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub struct Commit {
     pub registers: Vec<(String, String, Option<Value>)>,
     /// The idempotency keys of new facts, with the log positions of their events. Each is written once, ever.
     pub facts: Vec<(FactKey, u64)>,
+    /// The history that the turn removes, after all else is written.
+    pub trim: Option<Trim>,
 }
 
 impl Commit {
@@ -57,5 +60,6 @@ impl Commit {
             && self.backfills.is_empty()
             && self.registers.is_empty()
             && self.facts.is_empty()
+            && self.trim.is_none()
     }
 }

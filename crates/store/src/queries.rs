@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trimmed;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Workflow, WorkflowRow};
 use kelos_model::{
@@ -318,6 +319,12 @@ pub trait Queries: Send + Sync {
         Ok(Recount { digest: digesting.end().digest, missing, deletions })
     }
 
+    /// The part of the history that was removed.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn trimmed(&self) -> Result<Trimmed, StoreError>;
+
     /// A reader of a snapshot of the data, unaffected by later writes. While it exists a store can't reclaim space, so it should not be
     /// kept for long.
     ///
@@ -377,6 +384,17 @@ impl dyn Queries + '_ {
     /// When the medium fails.
     pub fn history(&self, id: &SlotRef) -> Result<Vec<EventRecord>, StoreError> {
         Ok(self.events(&EventFilter::about(About::Slot(id.clone())), PageRequest::oldest(usize::MAX))?.rows)
+    }
+
+    /// Whether events of a slot were removed, so that its history, which is given, lacks its beginning or is empty.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub fn lacks_history(&self, id: &SlotRef, history: &[EventRecord]) -> Result<bool, StoreError> {
+        match history.first() {
+            Some(first) => Ok(first.previous > 0),
+            None => Ok(self.slot(id)?.is_some_and(|slot| slot.last_event > 0)),
+        }
     }
 
     /// All runs of a slot, oldest first.

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use kelos_model::history::Trim;
 use kelos_model::{Event, EventRecord};
 use sha2::{Digest as _, Sha256};
 
@@ -144,6 +145,8 @@ impl TurnRecord {
 pub struct Deletions {
     /// Registers, each by its bucket and its key, ascending.
     pub registers: Vec<(String, String)>,
+    /// History: events, runs, and records of turns.
+    pub history: Option<Trim>,
 }
 
 impl Deletions {
@@ -153,14 +156,15 @@ impl Deletions {
         let last: BTreeMap<_, _> =
             commit.registers.iter().map(|(bucket, key, value)| ((bucket, key), value.is_none())).collect();
         let deleted = last.into_iter().filter(|(_, is_deleted)| *is_deleted);
-        Deletions { registers: deleted.map(|((bucket, key), _)| (bucket.clone(), key.clone())).collect() }
+        let registers = deleted.map(|((bucket, key), _)| (bucket.clone(), key.clone())).collect();
+        Deletions { registers, history: commit.trim.clone() }
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Deletions { registers } = self;
-        registers.is_empty()
+        let Deletions { registers, history } = self;
+        registers.is_empty() && history.is_none()
     }
 }
 

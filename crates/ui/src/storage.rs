@@ -35,7 +35,7 @@ fn page(found: &StorageDto, now: Timestamp) -> Markup {
                     code { "kelos storage --agree" }
                 }
                 (None, _) => {
-                    span.badge.good { "fine" } " Folders of runs are kept: "
+                    span.badge.good { "fine" } " Runs are kept: "
                     (found.terms.as_deref().unwrap_or("all of them, for ever")) "."
                 }
             }
@@ -49,7 +49,14 @@ fn page(found: &StorageDto, now: Timestamp) -> Markup {
             @if let Some(bytes) = found.database.log_bytes { (size_text(bytes)) " in its write-ahead log; " }
             (words::count(found.database.events, "event")) ", " (words::count(found.database.slots, "slot")) "."
         }
-        p.soft { "Events, slots and runs in the database are kept for ever." }
+        @if let Some(until) = found.database.removed_until {
+            p { (words::count(found.database.removed_events, "event")) " and " (words::count(found.database.removed_runs, "run"))
+                " up to " (time::at(until.0)) " were removed. Slots stay." }
+        }
+        @if found.database.consent.as_deref() == Some("missing") && found.database.going_events > 0 {
+            p { span.badge.waits { "waits" } " " (words::count(found.database.going_events, "event"))
+                " would go. They stay until somebody agrees: " code { "kelos storage --agree" } }
+        }
         h2 { "Folders of runs" }
         @match &found.runs {
             Some(runs) => (of_runs(found, runs, now)),

@@ -1,4 +1,4 @@
-//! Storage: what takes how much, and how long folders of runs are kept.
+//! Storage: what takes how much, and how long history is kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::Instant;
 pub struct StorageDto {
     /// The database.
     pub database: DatabaseDto,
-    /// The terms on which folders of runs are kept, in words; none if everything is kept.
+    /// The terms on which runs are kept, their history and their folders, in words; none if everything is kept.
     pub terms: Option<String>,
     /// The terms of single projects.
     pub projects: Vec<ProjectTermsDto>,
@@ -21,7 +21,7 @@ pub struct StorageDto {
     pub runs: Option<RunFoldersDto>,
     /// The folders that were removed since the server started.
     pub removed: FoldersDto,
-    /// The reason for which folders can't be looked at or removed, which completes "failed to …".
+    /// The reason for which something can't be looked at or removed, which completes "failed to …".
     pub problem: Option<String>,
 }
 
@@ -47,10 +47,23 @@ pub struct DatabaseDto {
     pub log_bytes: Option<u64>,
     /// The bytes of its file that are free for new data.
     pub free_bytes: Option<u64>,
-    /// Events in the log.
+    /// Events in the log, without those that were removed.
     pub events: u64,
     /// Slots, with the times of backlogs.
     pub slots: u64,
+    /// The moment up to which its history is incomplete; none while nothing was removed.
+    pub removed_until: Option<Instant>,
+    /// The number of events that were removed.
+    pub removed_events: u64,
+    /// The number of runs that were removed.
+    pub removed_runs: u64,
+    /// Whether history is removed: `new` (from the beginning), `agreed`, or `missing` until somebody agrees; none on a node that does
+    /// not lead, and before the first look.
+    pub consent: Option<String>,
+    /// When it was last looked at.
+    pub looked_at: Option<Instant>,
+    /// The number of events that went by that look, or would go if somebody agreed.
+    pub going_events: u64,
 }
 
 /// A number of folders, and the bytes that they take on the disk.

@@ -36,6 +36,7 @@ const BEFORE: &str = "
     DROP TABLE followed;
     DROP TABLE reigns;
     ALTER TABLE slots DROP COLUMN late;
+    DROP TABLE trimmed;
     ALTER TABLE slots DROP COLUMN flow;
     DROP INDEX runs_of_slots;
     DROP INDEX runs_open;

@@ -132,7 +132,8 @@ pub(super) async fn is_recorded(app: &App, slot: &SlotRef) -> Result<bool, Fault
         if slot.state != SlotState::Waiting || slot.retries > 0 || slot.last_run > 0 {
             return Ok(true);
         }
-        Ok(reader.history(&id)?.iter().any(|record| moves(&record.event)))
+        let history = reader.history(&id)?;
+        Ok(history.iter().any(|record| moves(&record.event)) || reader.lacks_history(&id, &history)?)
     };
     Ok(app.read(read).await?)
 }

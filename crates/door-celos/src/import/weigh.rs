@@ -50,7 +50,8 @@ fn is_untouched(reader: &dyn Queries, id: &SlotRef) -> Result<bool, StoreError> 
             _ => false,
         }
     };
-    Ok(reader.history(id)?.iter().all(|record| idle(&record.event)))
+    let history = reader.history(id)?;
+    Ok(history.iter().all(|record| idle(&record.event)) && !reader.lacks_history(id, &history)?)
 }
 
 /// Requests of people that an import must not undo.

@@ -270,7 +270,8 @@ fn is_untouched(reader: &dyn Queries, job: &SlotRef) -> Result<bool, StoreError>
             _ => false,
         }
     };
-    Ok(reader.history(job)?.iter().all(|record| is_idle(&record.event)))
+    let history = reader.history(job)?;
+    Ok(history.iter().all(|record| is_idle(&record.event)) && !reader.lacks_history(job, &history)?)
 }
 
 #[cfg(test)]

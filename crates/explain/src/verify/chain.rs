@@ -1,5 +1,6 @@
 //! Turns, held against their digests and against each other.
 
+use kelos_model::history::Trimmed;
 use kelos_store::{Digest, Page, PageRequest, Queries, StoreError, TurnRecord};
 
 use super::{AT_ONCE, Disagreement, read};
@@ -10,6 +11,8 @@ pub(super) struct Chain<'a> {
     /// The last turn that is verified.
     last: u64,
     limit: usize,
+    /// The part of the history that was removed: what is left of it is not verified.
+    trimmed: Trimmed,
     result: ChainResult,
 }
 
@@ -29,7 +32,7 @@ pub(super) struct ChainResult {
 impl<'a> Chain<'a> {
     /// Verifies all turns up to one.
     pub(super) fn verify(reader: &'a dyn Queries, last: u64, limit: usize) -> Result<ChainResult, StoreError> {
-        let mut chain = Chain { reader, last, limit, result: ChainResult::default() };
+        let mut chain = Chain { reader, last, limit, trimmed: reader.trimmed()?, result: ChainResult::default() };
         chain.turns()?;
         Ok(chain.result)
     }
@@ -40,7 +43,8 @@ impl<'a> Chain<'a> {
         count: usize,
         limit: usize,
     ) -> Result<ChainResult, StoreError> {
-        let mut chain = Chain { reader, last: u64::MAX, limit, result: ChainResult::default() };
+        let (trimmed, result) = (reader.trimmed()?, ChainResult::default());
+        let mut chain = Chain { reader, last: u64::MAX, limit, trimmed, result };
         let mut rows = match read(reader.turns(PageRequest::newest(count.saturating_add(1))))? {
             Ok(page) => page.rows,
             Err(what) => {
@@ -82,6 +86,9 @@ impl<'a> Chain<'a> {
     }
 
     fn turn(&mut self, turn: &TurnRecord, before: Option<&TurnRecord>) -> Result<(), StoreError> {
+        if turn.turn <= self.trimmed.turn {
+            return Ok(());
+        }
         self.result.turns += 1;
         self.result.events = self.result.events.saturating_add(turn.events);
         let at = |what: String| Disagreement { turn: Some(turn.turn), what, ..Disagreement::default() };

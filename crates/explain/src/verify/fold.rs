@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::{Event, EventRecord, Slot, SlotRef, slot};
+use kelos_model::history::Trimmed;
+use kelos_model::{Event, EventRecord, Slot, SlotRef, SlotState, slot};
 use kelos_store::{Queries, StoreError, TurnRecord};
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use super::{Disagreement, read};
 /// A log on its way to its slots.
 pub(super) struct Fold<'a> {
     reader: &'a dyn Queries,
+    trimmed: Trimmed,
     /// Slots of which there are events to come.
     open: BTreeMap<SlotRef, Open>,
     /// Slots that were found not to agree, and are left alone from there on.
@@ -30,6 +32,8 @@ struct Open {
     last: u64,
     /// Whether it was there before turns were recorded.
     is_old: bool,
+    /// Whether its first events were removed, so that what it was before the others is not known.
+    is_torn: bool,
 }
 
 /// The slot of the event.
@@ -41,8 +45,8 @@ pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
 }
 
 impl<'a> Fold<'a> {
-    pub(super) fn new(reader: &'a dyn Queries) -> Self {
-        Self { reader, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
+    pub(super) fn new(reader: &'a dyn Queries, trimmed: Trimmed) -> Self {
+        Self { reader, trimmed, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
     }
 
     /// The number of slots that agree with the log.
@@ -82,7 +86,7 @@ impl<'a> Fold<'a> {
                 Err(what) => return Ok(Err(what)),
             },
         };
-        if let Err(what) = open.step(record) {
+        if let Err(what) = open.step(record, &self.trimmed) {
             return Ok(Err(what));
         }
         if record.seq < open.last {
@@ -105,7 +109,7 @@ impl<'a> Fold<'a> {
             Ok(None) => Err("it happened to a slot that the table does not have".to_owned()),
             Ok(Some(row)) => {
                 self.count(id);
-                Ok(Open { folded: None, last: row.last_event, is_old: turn.is_opening() })
+                Ok(Open { folded: None, last: row.last_event, is_old: turn.is_opening(), is_torn: false })
             }
         })
     }
@@ -128,10 +132,14 @@ impl<'a> Fold<'a> {
 }
 
 impl Open {
-    fn step(&mut self, record: &EventRecord) -> Result<(), String> {
+    fn step(&mut self, record: &EventRecord, trimmed: &Trimmed) -> Result<(), String> {
         let Event::Slot { what, .. } = &record.event else { return Ok(()) };
         if record.seq > self.last {
             return Err(format!("it happened after event {}, the last one by the table", self.last));
+        }
+        if self.folded.is_none() && record.previous > 0 && trimmed.covers(record.previous) {
+            self.is_torn = true;
+            self.folded = Some(Slot { last_event: record.previous, ..Slot::new(SlotState::Killed, record.at) });
         }
         let before = self.folded.as_ref().map_or(0, |slot| slot.last_event);
         if before != record.previous {
@@ -153,6 +161,9 @@ fn differences(open: Open, row: Option<Slot>) -> Result<(), String> {
         return Err("the table does not have it any more".to_owned());
     };
     (folded.due, row.due) = (folded.due.map(in_millis), row.due.map(in_millis));
+    if open.is_torn {
+        return Ok(());
+    }
     if open.is_old {
         forget_what_was_not_kept(&mut folded, &row);
     }

@@ -9,8 +9,10 @@ mod registers;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::fmt;
 
+use kelos_model::history::Trimmed;
 use kelos_model::{EventRecord, SlotRef};
 use kelos_store::{Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError, TurnRecord};
 
@@ -119,6 +121,8 @@ fn read<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreErr
 struct Walk<'a> {
     reader: &'a dyn Queries,
     limit: usize,
+    /// The part of the history that was removed.
+    trimmed: Trimmed,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,
     registers: Registers,
@@ -128,8 +132,9 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Folds the whole log beside the slots.
     fn through(reader: &'a dyn Queries, limit: usize) -> Result<Verification, StoreError> {
-        let (fold, registers) = (Some(Fold::new(reader)), Registers::default());
-        let mut walk = Walk { reader, limit, fold, registers, verified: Verification::default() };
+        let trimmed = reader.trimmed()?;
+        let (fold, registers) = (Some(Fold::new(reader, trimmed)), Registers::default());
+        let mut walk = Walk { reader, limit, trimmed, fold, registers, verified: Verification::default() };
         let last = walk.turns()?;
         walk.end(last)?;
         Ok(walk.verified)
@@ -149,6 +154,7 @@ impl<'a> Walk<'a> {
             let paging = PageRequest::oldest(AT_ONCE).after(from.as_deref());
             let Ok(Page { rows, next }) = read(self.reader.turns(paging))? else { return Ok(before) };
             let mut digest = before.map_or_else(Digest::default, |before| before.digest);
+            let rows: Vec<TurnRecord> = rows.into_iter().filter_map(|turn| self.left(turn)).collect();
             let mut rest = &rows[..];
             while !rest.is_empty() {
                 let (together, after) = rest.split_at(some_turns(rest));
@@ -160,6 +166,16 @@ impl<'a> Walk<'a> {
             if from.is_none() {
                 return Ok(before);
             }
+        }
+    }
+
+    /// A turn with the events that are to be folded with it: what is left of the history that was removed is folded with the last of its
+    /// turns, and their records are passed over.
+    fn left(&self, turn: TurnRecord) -> Option<TurnRecord> {
+        match turn.turn.cmp(&self.trimmed.turn) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(TurnRecord { first_event: 1, events: turn.last_event(), ..turn }),
+            Ordering::Greater => Some(turn),
         }
     }
 
@@ -268,9 +284,9 @@ impl<'a> Walk<'a> {
 
     /// Names the slots of which the log knows nothing.
     fn strangers(&mut self) -> Result<(), StoreError> {
-        let (reader, mut found) = (self.reader, Vec::new());
+        let (reader, trimmed, mut found) = (self.reader, self.trimmed, Vec::new());
         let damaged = each_slot(reader, |row| {
-            if row.slot.is_only_planned() {
+            if row.slot.is_only_planned() || trimmed.covers(row.slot.last_event) {
                 return Ok(());
             }
             let after = EventFilter::after(row.slot.last_event.saturating_sub(1));

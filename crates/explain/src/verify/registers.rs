@@ -21,7 +21,7 @@ impl Registers {
 
     /// Takes what a turn deletes, once all of its events were taken.
     pub(super) fn delete(&mut self, deletions: Deletions, turn: u64) {
-        let Deletions { registers } = deletions;
+        let Deletions { registers, history: _ } = deletions;
         self.0.extend(registers.into_iter().map(|name| (name, turn)));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trimmed;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{
@@ -103,6 +104,10 @@ impl Queries for CallerQueries {
 
     fn recount(&self, turn: &TurnRecord, before: &Digest) -> Result<Recount, StoreError> {
         self.now(|reader| reader.recount(turn, before))
+    }
+
+    fn trimmed(&self) -> Result<Trimmed, StoreError> {
+        self.now(|reader| reader.trimmed())
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

@@ -1,11 +1,11 @@
-//! The folders of runs of this machine, kept within the settings of history.
+//! History, kept within its settings: the folders of runs of this machine, and the log of the database where this node leads.
 //!
-//! A thread of its own looks at all of them now and then, in small portions with pauses, says what takes how much, and removes what the
-//! policy lets go, once it is agreed. Absent: the database, of which nothing is removed.
+//! A thread of its own looks at both now and then, in small portions with pauses, says what takes how much, and removes what the
+//! policy lets go, once it is agreed: folders itself, and history in the database by requests to the scheduler.
 
 mod consent;
+mod database;
 mod figures;
-
 mod names;
 mod pause;
 mod sweep;
@@ -17,10 +17,13 @@ use std::time::{Duration, Instant};
 
 use kelos_engine::Handle;
 use kelos_model::history::HistorySettings;
+use tokio::runtime::Handle as Runtime;
 
 pub use consent::{AGREED, Consent, mark_new};
+pub use database::{DatabaseFigures, Vouch};
 pub use figures::{Failures, Figures, Share, Tally};
 
+use database::DatabaseLook;
 use pause::Pause;
 use sweep::Sweep;
 
@@ -39,6 +42,18 @@ pub struct HistoryConfig {
     pub roots: Vec<PathBuf>,
 }
 
+/// The parts of a node that history needs.
+pub(crate) struct HistoryParts {
+    /// The scheduler.
+    pub(crate) handle: Handle,
+    /// The runtime of its answers.
+    pub(crate) runtime: Runtime,
+    /// Whether several nodes share the log.
+    pub(crate) is_shared: bool,
+    /// Has a checkpoint made, where there are any.
+    pub(crate) vouch: Option<Vouch>,
+}
+
 /// The history of a node. Cheap to clone.
 #[derive(Clone)]
 pub struct History {
@@ -53,6 +68,8 @@ struct Knowledge {
     figures: Option<Arc<Figures>>,
     removed: Tally,
     problem: Option<String>,
+    database: Option<DatabaseFigures>,
+    database_problem: Option<String>,
     is_over: bool,
 }
 
@@ -67,12 +84,17 @@ impl History {
     ///
     /// # Errors
     /// When no thread can be started.
-    pub(crate) fn start(config: HistoryConfig, handle: &Handle) -> std::io::Result<History> {
+    pub(crate) fn start(config: HistoryConfig, parts: HistoryParts) -> std::io::Result<History> {
         let (orders, given) = channel();
         let HistoryConfig { settings, roots } = config;
         let history = History { settings: Arc::new(settings), known: Arc::default(), orders };
-        let (known, settings, handle) = (history.known.clone(), history.settings.clone(), handle.clone());
-        let work = move || follow(&given, &known, || sweep(&settings, &roots, &handle, &known));
+        let (known, settings) = (history.known.clone(), history.settings.clone());
+        let work = move || {
+            follow(&given, &known, || {
+                sweep(&settings, &roots, &parts.handle, &known);
+                trim(&settings, &parts, &known);
+            });
+        };
         std::thread::Builder::new().name("history".to_owned()).spawn(work)?;
         Ok(history)
     }
@@ -95,10 +117,17 @@ impl History {
         lock(&self.known).removed
     }
 
-    /// The reason for which folders can't be looked at or removed, in words that complete "failed to …".
+    /// The reason for which something can't be looked at or removed, in words that complete "failed to …".
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        lock(&self.known).problem.clone()
+        let known = lock(&self.known);
+        known.problem.clone().or_else(|| known.database_problem.clone())
+    }
+
+    /// The figures of the last look at the history in the database; none before the first, and on a node that does not lead.
+    #[must_use]
+    pub fn database(&self) -> Option<DatabaseFigures> {
+        lock(&self.known).database.clone()
     }
 
     /// Has the folders looked at soon.
@@ -147,5 +176,25 @@ fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: 
     if let Err(error) = sweep.run(&note) {
         tracing::warn!("failed to {error}; the folders of runs stay as they are for now");
         lock(known).problem = Some(error.to_string());
+    }
+}
+
+/// Looks through the old part of the log, and has history removed from the database if that is agreed.
+fn trim(settings: &HistorySettings, parts: &HistoryParts, known: &Mutex<Knowledge>) {
+    let Some(term) = settings.term() else { return };
+    let is_over = || lock(known).is_over;
+    let HistoryParts { handle, runtime, is_shared, vouch } = parts;
+    let (is_shared, vouch, pause) = (*is_shared, vouch.as_ref(), Pause::default());
+    let outcome = DatabaseLook { term, handle, runtime, is_shared, vouch, pause, is_over: &is_over }.run();
+    if is_over() {
+        return;
+    }
+    let mut known = lock(known);
+    match outcome {
+        Ok(figures) => (known.database, known.database_problem) = (figures, None),
+        Err(error) => {
+            tracing::warn!("failed to {error}; the history in the database stays as it is for now");
+            known.database_problem = Some(error.to_string());
+        }
     }
 }

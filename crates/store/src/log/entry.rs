@@ -15,6 +15,9 @@ const MARK: u8 = b'K';
 /// The first form with deadlines.
 const DEADLINES: u32 = 2;
 
+/// The first form with turns that remove history.
+const TRIMS: u32 = 3;
+
 /// The bytes of an entry in a form.
 ///
 /// # Errors
@@ -32,8 +35,12 @@ pub(super) fn turn_bytes(form: u32, record: TurnRecord, commit: &Commit) -> Resu
     bytes_of(form.max(least_form(commit)), &StoredEntry::Turn(StoredTurn::of(record, commit)))
 }
 
-/// The oldest form that knows all that a turn has: only definitions with deadlines, and what comes of them, are new in the second.
+/// The oldest form that knows all that a turn has: definitions with deadlines, and what comes of them, are new in the second, and
+/// history that is removed in the third.
 fn least_form(commit: &Commit) -> u32 {
+    if commit.trim.is_some() {
+        return TRIMS;
+    }
     let is_defined = || commit.workflows.iter().any(|row| row.definition.deadline.is_some());
     let is_slot = || commit.slots.iter().any(|row| row.slot.late.is_some());
     let of_deadlines =

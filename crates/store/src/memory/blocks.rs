@@ -1,4 +1,4 @@
-//! A list that only grows, in blocks: no entry is moved when another comes.
+//! A list that only grows, in blocks: no entry is moved when another comes. Entries may be removed, and leave their places empty.
 
 /// The number of entries of a block.
 const BLOCK: usize = 1024;
@@ -6,8 +6,8 @@ const BLOCK: usize = 1024;
 /// A list that only grows.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks<T> {
-    /// All blocks but the last are full.
-    blocks: Vec<Vec<T>>,
+    /// All blocks but the last have all their places.
+    blocks: Vec<Vec<Option<T>>>,
 }
 
 impl<T> Default for Blocks<T> {
@@ -17,25 +17,31 @@ impl<T> Default for Blocks<T> {
 }
 
 impl<T> Blocks<T> {
+    /// The number of places.
     pub(super) fn len(&self) -> usize {
         self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&T> {
-        self.blocks.get(index / BLOCK)?.get(index % BLOCK)
+        self.blocks.get(index / BLOCK)?.get(index % BLOCK)?.as_ref()
     }
 
     pub(super) fn last(&self) -> Option<&T> {
-        self.blocks.last()?.last()
+        self.blocks.last()?.last()?.as_ref()
+    }
+
+    /// Removes an entry; its place stays.
+    pub(super) fn remove(&mut self, index: usize) -> Option<T> {
+        self.blocks.get_mut(index / BLOCK)?.get_mut(index % BLOCK)?.take()
     }
 
     pub(super) fn push(&mut self, entry: T) {
         match self.blocks.last_mut().filter(|last| last.len() < BLOCK) {
-            Some(last) => last.push(entry),
+            Some(last) => last.push(Some(entry)),
             None => {
                 // The first one may stay small.
                 let mut block = Vec::with_capacity(if self.blocks.is_empty() { 0 } else { BLOCK });
-                block.push(entry);
+                block.push(Some(entry));
                 self.blocks.push(block);
             }
         }
@@ -43,13 +49,13 @@ impl<T> Blocks<T> {
 
     /// All entries.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
-        self.blocks.iter().flatten()
+        self.blocks.iter().flatten().flatten()
     }
 
     /// The entries from an index on.
     pub(super) fn from(&self, index: usize) -> impl Iterator<Item = &T> {
         let blocks = self.blocks.get(index / BLOCK..).unwrap_or_default();
-        blocks.iter().flatten().skip(index % BLOCK)
+        blocks.iter().flatten().skip(index % BLOCK).flatten()
     }
 }
 
@@ -69,5 +75,8 @@ mod tests {
             assert_eq!(blocks.get(index), all.get(index));
             assert!(blocks.from(index).eq(all.get(index..).unwrap_or_default()), "{index}");
         }
+        assert_eq!((blocks.remove(BLOCK), blocks.remove(BLOCK), blocks.remove(all.len())), (Some(BLOCK), None, None));
+        assert_eq!((blocks.len(), blocks.get(BLOCK)), (all.len(), None));
+        assert!(blocks.from(BLOCK - 1).take(2).eq(&[BLOCK - 1, BLOCK + 1]));
     }
 }

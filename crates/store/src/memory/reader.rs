@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use kelos_model::backfill::Backfill;
+use kelos_model::history::Trimmed;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 
@@ -107,7 +108,10 @@ impl State {
     fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
         let (mut records, mut seq) = (Vec::new(), last);
         while seq > 0 {
-            let record = self.event(seq)?;
+            let record = match self.event(seq) {
+                Err(_) if self.trimmed.covers(seq) => break,
+                found => found?,
+            };
             seq = record.previous;
             records.push(record);
         }
@@ -213,10 +217,14 @@ impl Queries for MemoryDisk {
         let inside = |record: &&EventRecord| (turn.first_event..=turn.last_event()).contains(&record.seq);
         let index = |seq: u64| usize::try_from(seq).unwrap_or(usize::MAX);
         let events = state.events.from(index(turn.first_event.saturating_sub(1))).take_while(inside);
-        let missing = (state.last_seq() < turn.last_event()).then(|| state.last_seq() + 1);
+        let missing = (turn.first_event..=turn.last_event()).find(|seq| state.event(*seq).is_err());
         let deletions = state.deletions.get(&turn.turn).filter(|_| turn.deletes()).cloned().unwrap_or_default();
         add_body(columns, events, &deletions).map_err(|error| corrupt(error.to_string()))?;
         Ok(TurnContent { missing, deletions })
+    }
+
+    fn trimmed(&self) -> Result<Trimmed, StoreError> {
+        Ok(Trimmed { is_new: true, ..self.state().trimmed })
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
+use kelos_model::history::{Trim, Trimmed};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
@@ -66,6 +67,7 @@ pub(super) struct State {
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
     pub(super) facts: BTreeMap<FactKey, u64>,
+    pub(super) trimmed: Trimmed,
 }
 
 impl State {
@@ -158,6 +160,33 @@ impl State {
             };
         }
         self.facts.extend(commit.facts.iter().cloned());
+        commit.trim.as_ref().map_or(Ok(()), |trim| self.trim(trim))
+    }
+
+    /// Removes history.
+    fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
+        // The digests are made of events that are still there.
+        self.digest()?;
+        let Some(place) = self.turns.iter().position(|turn| turn.turn == trim.until) else { return Ok(()) };
+        let until = self.turns[place];
+        let last = until.last_event().min(self.last_seq().saturating_sub(1));
+        for (first, end) in trim.within(last) {
+            for seq in first..=end {
+                let index = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX);
+                self.trimmed.events += u64::from(self.events.remove(index).is_some());
+            }
+            let gone: Vec<u64> =
+                self.runs.range(first..=end).filter(|(_, run)| run.state.is_final()).map(|(seq, _)| *seq).collect();
+            self.trimmed.runs += gone.len() as u64;
+            gone.iter().for_each(|seq| drop(self.runs.remove(seq)));
+            self.facts.retain(|_, seq| !(first..=end).contains(seq));
+        }
+        if until.turn > self.trimmed.turn {
+            self.turns.drain(1..place.max(1));
+            self.digested = self.turns.len();
+            self.deletions.retain(|turn, _| *turn >= until.turn);
+            self.trimmed = Trimmed { turn: until.turn, event: until.last_event(), at: Some(until.at), ..self.trimmed };
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod random;
 mod ranges;
 mod rows;
 mod steps;
+mod trims;
 mod turns;
 mod walk;
 mod world;
@@ -93,6 +94,7 @@ pub fn suite_of_nodes(fresh: &mut dyn FnMut() -> Box<dyn Place>) {
         ("a refusal leaves no turn", turns::a_refusal_leaves_no_turn),
         ("turns go on under the next leader", turns::turns_go_on_under_the_next_leader),
         ("a frozen reader sees one turn", turns::a_frozen_reader_sees_one_turn),
+        ("history is removed, and what is left reads back", trims::history_is_removed_and_what_is_left_reads_back),
         ("nonsense is no cursor", pages::nonsense_is_no_cursor),
     ];
     run(cases, fresh);

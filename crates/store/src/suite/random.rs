@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, SlotFilter};
 use jiff::SignedDuration;
 use kelos_model::Recall;
+use kelos_model::history::Trimmed;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use super::Place;
 use super::facts::{fact, tell};
+use super::trims;
 use super::walk::{self, same};
 use super::world::{Draw, World, explanation, hour, lead, named, slot_at, step_of, workflow};
 
@@ -32,7 +34,10 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
         for _ in 0..=draw.below(12) {
             change(&mut world, &mut draw, &mut versions);
         }
-        let commit = world.take();
+        let mut commit = world.take();
+        if draw.below(6) == 0 {
+            commit.trim = trims::trim(&mut world, &mut draw, &*stores[0].reader());
+        }
         for (store, lease) in stores.iter_mut().zip(leases) {
             store.commit(lease, &commit).expect("the turn is committed");
         }
@@ -251,7 +256,9 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
         same(&all(&*left), &all(&*right), "what happened to a workflow");
     }
     same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
-    same(&walk::events(&*left, About::Anything, 99), &world.events, "the log");
+    same(&walk::events(&*left, About::Anything, 99), &world.left(), "the log");
+    let trimmed = left.trimmed().unwrap();
+    assert_eq!(trimmed, Trimmed { is_new: trimmed.is_new, ..right.trimmed().unwrap() });
 }
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {

@@ -47,6 +47,8 @@ pub(super) struct World {
     pub(super) runs: BTreeMap<u64, Run>,
     /// The whole log.
     pub(super) events: Vec<EventRecord>,
+    /// The positions of the events that were removed.
+    pub(super) gone: BTreeSet<u64>,
     /// Workflows that were named already.
     pub(super) met: BTreeSet<WorkflowId>,
     /// The unfinished turn, without slots and runs.
@@ -311,6 +313,17 @@ impl World {
     pub(super) fn commit(&mut self, store: &mut dyn Journal, lease: Lease) {
         let commit = self.take();
         store.commit(lease, &commit).expect("the turn is committed");
+    }
+
+    /// The positions of the events of a slot.
+    pub(super) fn of_slot<'a>(&'a self, id: &'a SlotRef) -> impl Iterator<Item = u64> + 'a {
+        let own = self.events.iter().filter(move |record| matches!(&record.event, Event::Slot { slot, .. } if slot == id));
+        own.map(|record| record.seq)
+    }
+
+    /// The events that were not removed.
+    pub(super) fn left(&self) -> Vec<EventRecord> {
+        self.events.iter().filter(|record| !self.gone.contains(&record.seq)).cloned().collect()
     }
 
     /// All slots in the order of the list, which has no steps.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
+use kelos_model::history::Trim;
 use kelos_model::ranges::Range;
 use kelos_model::slot::PartInFlow;
 use kelos_model::workflow::{Moments, PlanState, WorkflowRow};
@@ -17,6 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::deletions::StoredTrim;
 use super::event::StoredEvent;
 use super::facts::StoredCollection;
 use super::flow::StoredPartInFlow;
@@ -70,6 +72,8 @@ pub(crate) struct StoredTurn<'a> {
     registers: Cow<'a, [(String, String, Option<Value>)]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty", with = "As::<ListForm<StoredFactName>>")]
     facts: Cow<'a, [(FactKey, u64)]>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<StoredTrim>>")]
+    trim: Option<Trim>,
 }
 
 impl<'a> StoredTurn<'a> {
@@ -84,6 +88,7 @@ impl<'a> StoredTurn<'a> {
             backfills: Cow::Borrowed(&commit.backfills),
             registers: Cow::Borrowed(&commit.registers),
             facts: Cow::Borrowed(&commit.facts),
+            trim: commit.trim.clone(),
         }
     }
 }
@@ -104,6 +109,7 @@ impl From<StoredEntry<'_>> for EntryBody {
             backfills: turn.backfills.into_owned(),
             registers: turn.registers.into_owned(),
             facts: turn.facts.into_owned(),
+            trim: turn.trim,
         };
         EntryBody::Turn { record: turn.record, commit: Box::new(commit) }
     }
