@@ -20,6 +20,8 @@ pub struct CheckedLog {
     last: Option<TurnRecord>,
     /// The digests of the turns that have a checkpoint.
     digests: BTreeMap<u64, Digest>,
+    /// The turn up to which records of turns were removed; 0 if none were.
+    removed: u64,
     /// The first turn that the chain itself shows not to be what it was.
     broken_at: Option<u64>,
 }
@@ -41,7 +43,7 @@ impl CheckedLog {
             let found = readable(turn_of(reader, checkpoint.turn))?;
             digests.extend(found.map(|turn| (turn.turn, turn.digest)));
         }
-        Ok(CheckedLog { first, last, digests, broken_at })
+        Ok(CheckedLog { first, last, digests, removed: reader.trimmed()?.turn, broken_at })
     }
 }
 
@@ -174,6 +176,11 @@ impl Comparison {
                 let names = [other.clone(), name.clone()];
                 self.contradictions.push(Contradiction::Disputed { turn: checkpoint.turn, names });
             }
+            let is_removed = checkpoint.turn < log.removed && !log.digests.contains_key(&checkpoint.turn);
+            if is_removed {
+                // Newer ones vouch for what is left.
+                continue;
+            }
             if is_before(checkpoint.turn) {
                 accepted = Some(checkpoint.turn);
             } else if checkpoint.turn > last {
@@ -295,7 +302,7 @@ mod tests {
 
     fn log(last: u64, digests: &[(u64, u8)]) -> CheckedLog {
         let digests = digests.iter().map(|(number, digest)| (*number, turn(*number, *digest).digest)).collect();
-        CheckedLog { first: Some(turn(1, 1)), last: Some(turn(last, 0)), digests, broken_at: None }
+        CheckedLog { first: Some(turn(1, 1)), last: Some(turn(last, 0)), digests, removed: 0, broken_at: None }
     }
 
     fn compared(checkpoints: Vec<(String, Checkpoint)>, log: &CheckedLog) -> (usize, Option<u64>, u64, Vec<String>) {
@@ -309,6 +316,14 @@ mod tests {
     fn a_log_that_is_what_it_was_holds() {
         let checkpoints = vec![signed(7, "a", 2, 2), signed(7, "a", 5, 5), signed(9, "other", 3, 1)];
         assert_eq!(compared(checkpoints, &log(8, &[(2, 2), (5, 5)])), (2, Some(5), 3, Vec::new()));
+    }
+
+    #[test]
+    fn checkpoints_of_removed_turns_are_left_to_newer_ones() {
+        let trimmed = CheckedLog { removed: 5, ..log(8, &[(5, 5), (7, 7)]) };
+        let checkpoints = vec![signed(7, "a", 2, 2), signed(7, "a", 5, 5), signed(7, "a", 7, 7)];
+        assert_eq!(compared(checkpoints, &trimmed), (2, Some(7), 1, Vec::new()));
+        assert!(!compared(vec![signed(7, "a", 5, 4)], &trimmed).3.is_empty(), "the turn that is left has a digest");
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_checkpoints::Comparison;
 use kelos_explain::verify::{Disagreement, Verification, verify};
+use kelos_model::history::Trimmed;
 use kelos_store::{Queries, StoredState};
 use kelos_store_sqlite::SqliteStore;
+use kelos_wire::Instant;
 use serde_json::{Value, json};
 
 use crate::against;
@@ -42,6 +44,7 @@ const NAMED: usize = 100;
 struct Findings {
     damage: Vec<String>,
     verified: Verification,
+    trimmed: Trimmed,
     against: Option<Comparison>,
 }
 
@@ -72,7 +75,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     let damage = damage.map_err(|error| Failure::of_store(&error))?;
     let verified = verified.map_err(|error| Failure::of_store(&error))?;
     let compared = checkpoints.map(|evidence| evidence.compare(&*reader, verified.broken_at)).transpose();
-    let found = Findings { damage, verified, against: compared.map_err(|error| Failure::of_store(&error))? };
+    let trimmed = reader.trimmed().map_err(|error| Failure::of_store(&error))?;
+    let found = Findings { damage, verified, trimmed, against: compared.map_err(|error| Failure::of_store(&error))? };
     if args.form.json {
         text::json(&found.written(args));
     } else {
@@ -101,6 +105,10 @@ impl Findings {
             "damage": self.damage,
             "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
         });
+        if let Some(until) = self.trimmed.at {
+            let Trimmed { turn, events, runs, .. } = self.trimmed;
+            written["removed"] = json!({ "turn": turn, "until": Instant(until), "events": events, "runs": runs });
+        }
         if let Some(compared) = &self.against {
             written["checkpoints"] = against::written(compared);
         }
@@ -111,6 +119,11 @@ impl Findings {
         self.damage.iter().for_each(text::line);
         self.verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
         text::line(gone_through(&self.verified));
+        if let Some(until) = self.trimmed.at {
+            let Trimmed { turn, events, runs, .. } = self.trimmed;
+            let (events, runs, until) = (counted(events, "event"), counted(runs, "run"), Instant(until).short());
+            text::line(format!("{events} and {runs} up to turn {turn}, {until}, were removed as history"));
+        }
         if let Some(compared) = &self.against {
             against::print(compared);
         }
@@ -129,10 +142,12 @@ impl Findings {
     }
 }
 
+fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", text::grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// The counts of what was checked, and the findings.
 fn gone_through(verified: &Verification) -> String {
-    let counted =
-        |count: u64, one: &str| format!("{} {one}{}", text::grouped(count), if count == 1 { "" } else { "s" });
     let (turns, events) = (counted(verified.turns, "turn"), counted(verified.events, "event"));
     let slots = counted(verified.slots, "slot");
     match verified.disagreements.len() {

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use kelos_model::history::Trim;
 use kelos_model::event::{BackfillEvent, Event, WorkflowEvent};
+use kelos_model::history::Trim;
 use kelos_model::{AccessEvent, Actor, BackfillId, EventRecord, FactKey, WorkflowId};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::history::{Retention, Term, Trim};
-use kelos_model::{Event, EventRecord, Slot, SlotRef, WorkflowId};
+use kelos_model::{Event, EventRecord, Slot, SlotRef, WorkflowEvent, WorkflowId};
 use kelos_store::{EventFilter, PageRequest, Queries, RunFilter, StoreError, TurnRecord};
 
 /// Events that are looked at for one portion.
@@ -109,12 +109,19 @@ impl<'a> Trimming<'a> {
     fn judge(&mut self, record: &EventRecord, going: &mut Vec<u64>) -> Result<(), StoreError> {
         match &record.event {
             Event::Slot { slot, .. } => {
-                let Some(row) = self.reader.slot(slot)?.filter(|row| row.last_event == record.seq) else { return Ok(()) };
+                let Some(row) = self.reader.slot(slot)?.filter(|row| row.last_event == record.seq) else {
+                    return Ok(());
+                };
                 if self.goes(slot, &row, record.at)? {
                     going.extend(self.reader.history(slot)?.iter().map(|record| record.seq));
                 }
             }
-            // They are few, and say what a workflow and a backfill are.
+            Event::Workflow { workflow, what: WorkflowEvent::Planned { .. } | WorkflowEvent::Missed { .. } } => {
+                if record.at < self.bounds(workflow)?.before {
+                    going.push(record.seq);
+                }
+            }
+            // The others are few, and say what a workflow and a backfill are.
             Event::Workflow { .. } | Event::Backfill { .. } => {}
             Event::Register { .. } | Event::Fact { .. } | Event::Access { .. } => {
                 if record.at < self.cutoff(self.longest()) {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::event::Event;
-use kelos_model::{EventRecord, Slot, SlotRef, SlotState, slot};
+use kelos_model::{EventRecord, Slot, SlotEvent, SlotRef, SlotState, slot};
 use kelos_store::{Queries, StoreError};
 
 /// The slot at the end of a history, and the event that put it into its state.
@@ -10,7 +10,7 @@ pub(crate) fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     let mut folded: Option<(Slot, &EventRecord)> = None;
     for record in history {
         let Event::Slot { what, .. } = &record.event else { continue };
-        let before = folded.as_ref().map(|(slot, _)| slot.clone()).or_else(|| before_removal(record));
+        let before = folded.as_ref().map(|(slot, _)| slot.clone()).or_else(|| before_removal(history));
         let Some(after) = slot::apply(before.clone(), what, record.at, record.seq) else { continue };
         let moved = before.is_none_or(|before| before.state != after.state);
         let decision = if moved { record } else { folded.as_ref().map_or(record, |(_, decision)| decision) };
@@ -19,9 +19,16 @@ pub(crate) fn fold(history: &[EventRecord]) -> Option<(Slot, &EventRecord)> {
     folded
 }
 
-/// A slot before the oldest of its events that is left, if older ones were removed: it had ended in some way.
-fn before_removal(record: &EventRecord) -> Option<Slot> {
-    (record.previous > 0).then(|| Slot { last_event: record.previous, ..Slot::new(SlotState::Killed, record.at) })
+/// A slot before the oldest of its events that is left, if older ones were removed: it had ended in some way, after the run before the
+/// next one.
+fn before_removal(history: &[EventRecord]) -> Option<Slot> {
+    let first = history.first().filter(|first| first.previous > 0)?;
+    let next = history.iter().find_map(|record| match &record.event {
+        Event::Slot { what: SlotEvent::Dispatched { run, .. }, .. } => Some(*run),
+        _ => None,
+    });
+    let last_run = next.map_or(0, |next| next.saturating_sub(1));
+    Some(Slot { last_event: first.previous, last_run, ..Slot::new(SlotState::Killed, first.at) })
 }
 
 /// What can be said of a slot whose history was removed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
 use kelos_model::event::Origin;
+use kelos_model::history::Trim;
 use kelos_model::probe::Verdict;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Source, WaitStart, WorkflowRow};
@@ -91,6 +92,11 @@ impl World {
     /// A row that no event leads to.
     pub(crate) fn puts(&mut self, row: SlotRow) {
         self.store.commit(self.lease, &Commit { slots: vec![row], ..Commit::default() }).unwrap();
+    }
+
+    /// Removes history.
+    pub(crate) fn trims(&mut self, trim: Trim) {
+        self.store.commit(self.lease, &Commit { trim: Some(trim), ..Commit::default() }).unwrap();
     }
 
     /// An event that is about no slot.

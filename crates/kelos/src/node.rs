@@ -57,9 +57,9 @@ use kelos_store::{Journal, Queries, StoreError};
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
-use crate::history::{History, HistoryConfig, HistoryParts};
 #[cfg(feature = "checkpoints")]
 use crate::history::Vouch;
+use crate::history::{History, HistoryConfig, HistoryParts};
 #[cfg(feature = "nodes")]
 use crate::nodes::{FilesError, Roster, SharedFiles};
 use former::find_former_runs;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{
-    Ask, Command, Core, DEPLOYMENTS, Input, Resume, SetRegister, Surroundings, WORKER, drive, live_through,
+    Ask, Command, Core, DEPLOYMENTS, Input, Resume, SetRegister, Surroundings, TrimHistory, WORKER, drive, live_through,
 };
 use kelos_engine::turn::{Remedy, TurnError, Turns};
 use kelos_model::jobs::Relation;
@@ -19,6 +19,7 @@ use crate::judge::events::Watch as EventWatch;
 use crate::judge::jobs::Watch;
 use crate::past::Past;
 use crate::rng::Rng;
+use crate::trims::{self, FIRST_WITH_TRIMS, Whole};
 use crate::workload::{Workload, resolved};
 use crate::world::{RunRequests, World};
 use crate::{Figures, judge, planted};
@@ -39,6 +40,8 @@ enum Action {
     Shift,
     /// Another process takes the lease while this one stalls.
     Overtake,
+    /// What is old is removed from the log.
+    Trim,
 }
 
 /// A scheduler in its simulated environment.
@@ -51,7 +54,11 @@ pub struct Drive {
     rng: Rng,
     /// How long no process schedules after a crash.
     naps: Rng,
+    /// When history is removed, and which.
+    trimming: Rng,
     disk: MemoryDisk,
+    /// Where history is removed, all of it; what judges read.
+    whole: Option<Whole>,
     store: FaultyStore,
     turns: Turns,
     agenda: BTreeMap<(Timestamp, u64), Action>,
@@ -103,8 +110,12 @@ fn through(workload: Workload, seed: u64) -> Result<Figures, String> {
     drive.until(drive.workload.end + SETTLING)?;
     drive.watch.at_rest()?;
     drive.events.at_rest(&drive.workload, drive.now)?;
-    drive.figures.late = judge::at_rest(&drive.workload, &drive.world, &drive.disk, drive.turns.core(), drive.now)?;
-    planted::judge(drive.planted.as_ref(), &drive.disk)?;
+    drive.figures.late = judge::at_rest(&drive.workload, &drive.world, drive.kept(), drive.turns.core(), drive.now)?;
+    planted::judge(drive.planted.as_ref(), drive.kept())?;
+    if let Some(whole) = &drive.whole {
+        let (left, whole) = (MemoryStore::on(&drive.disk), MemoryStore::on(whole.disk()));
+        drive.figures.removed = trims::judge(&*left.reader(), &*whole.reader())?;
+    }
     Ok(drive.figures)
 }
 
@@ -116,22 +127,26 @@ impl Drive {
         let per_mille = *rng.pick(&[0, 5, 30]);
         let past = Past::new(seed, &workload);
         past.import(&mut MemoryStore::on(&disk), &workload)?;
+        let whole = (seed >= FIRST_WITH_TRIMS).then(|| Whole::of(&past, &workload)).transpose()?;
+        let kept = whole.as_ref().map_or(&disk, Whole::disk);
         let mut world = World::new(seed);
         // It is live while the scheduler starts, and is found again.
         past.running(&workload).iter().for_each(|run| {
             world.start(run, workload.start);
         });
-        let (store, turns, commands) = open(&disk, &workload, rng.bits(), per_mille, workload.start)?;
+        let (store, turns, commands) = open(&disk, whole.as_ref(), &workload, rng.bits(), per_mille, workload.start)?;
         let now = workload.start;
         let mut drive = Drive {
             fleet: Fleet::new(&workload),
-            watch: Watch::new(&workload, &disk),
-            events: EventWatch::new(&workload, &disk),
+            watch: Watch::new(&workload, kept),
+            events: EventWatch::new(&workload, kept),
             workload,
             world,
             rng,
             naps: Rng::new(seed ^ 0x51EE),
+            trimming: Rng::new(seed ^ 0x7219),
             disk,
+            whole,
             store,
             turns,
             agenda: BTreeMap::new(),
@@ -170,10 +185,32 @@ impl Drive {
             let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
             self.at(at, Action::Jump);
         }
+        let trims = if self.whole.is_some() { self.trimming.between(1, 12) } else { 0 };
+        for _ in 0..trims {
+            let at = self.workload.start + SignedDuration::from_secs(self.trimming.between(0, span));
+            self.at(at, Action::Trim);
+        }
         for _ in 0..self.rng.below(2) {
             let at = self.workload.start + SignedDuration::from_secs(self.rng.between(0, span));
             self.at(at, Action::Overtake);
         }
+    }
+
+    /// The disk with all of the history.
+    fn kept(&self) -> &MemoryDisk {
+        self.whole.as_ref().map_or(&self.disk, Whole::disk)
+    }
+
+    /// Looks for history that goes, and has it removed now or a little later, when some of it may be needed again.
+    fn trim(&mut self) -> Result<(), String> {
+        let (now, reader) = (self.clock(), MemoryStore::on(&self.disk).reader());
+        let trims = trims::look(&*reader, now, &mut self.trimming).map_err(|error| error.to_string())?;
+        for trim in trims {
+            let wait = *self.trimming.pick(&[0, 1, 60_000, 3_600_000]);
+            let ask = Ask::TrimHistory(TrimHistory { trim });
+            self.after(wait, Action::Input(Input::Asked { token: 0, by: Actor::system("history"), ask }));
+        }
+        Ok(())
     }
 
     fn at(&mut self, at: Timestamp, action: Action) {
@@ -216,6 +253,7 @@ impl Drive {
                 }
                 Action::Shift => self.shift()?,
                 Action::Overtake => self.overtaken()?,
+                Action::Trim => self.trim()?,
                 Action::Jump => self.skew = SignedDuration::from_secs(self.rng.between(-3000, 3000)),
             }
         }
@@ -305,9 +343,12 @@ impl Drive {
     fn recover(&mut self) -> Result<(), String> {
         self.figures.recoveries += 1;
         self.agenda.retain(|_, action| match action {
-            Action::Input(Input::Asked { .. }) | Action::Crash | Action::Shift | Action::Jump | Action::Overtake => {
-                true
-            }
+            Action::Input(Input::Asked { .. })
+            | Action::Crash
+            | Action::Shift
+            | Action::Jump
+            | Action::Overtake
+            | Action::Trim => true,
             Action::Work(deed) => deed.outlives_the_leader(),
             Action::Wish(..) => true,
             Action::Input(_) | Action::Look(_) | Action::Relate(_) => false,
@@ -317,7 +358,8 @@ impl Drive {
         let seed = self.rng.bits();
         // The old process must be gone before the next may lead.
         self.store = FaultyStore::on(&MemoryDisk::new(), 0, 0);
-        let (store, turns, commands) = open(&self.disk, &self.workload, seed, per_mille, self.clock())?;
+        let (store, turns, commands) =
+            open(&self.disk, self.whole.as_ref(), &self.workload, seed, per_mille, self.clock())?;
         self.store = store;
         self.turns = turns;
         self.next_definitions = self.next_definitions.saturating_sub(1);
@@ -567,12 +609,13 @@ impl Surroundings for Drive {
 
 fn open(
     disk: &MemoryDisk,
+    whole: Option<&Whole>,
     workload: &Workload,
     seed: u64,
     per_mille: u64,
     now: Timestamp,
 ) -> Result<(FaultyStore, Turns, Vec<Command>), String> {
-    let mut store = FaultyStore::on(disk, seed, per_mille);
+    let mut store = FaultyStore::on(disk, seed, per_mille).beside(whole);
     let lease = store.lease("simulated", now, 10_000).map_err(|error| format!("failed to {error}"))?;
     let lease = lease.ok_or("a standby could not lead after a crash")?;
     let restored = Turns::restore(workload.config.clone(), &mut store, lease, now);

@@ -9,6 +9,7 @@ use kelos_store::{
 };
 
 use crate::rng::Rng;
+use crate::trims::Whole;
 
 /// A memory store with faults from a seed.
 pub struct FaultyStore {
@@ -16,13 +17,21 @@ pub struct FaultyStore {
     rng: Rng,
     /// How many of a thousand operations fail.
     pub per_mille: u64,
+    /// The disk that keeps what turns remove, if any do.
+    whole: Option<Whole>,
 }
 
 impl FaultyStore {
     /// A store on a disk.
     #[must_use]
     pub fn on(disk: &MemoryDisk, seed: u64, per_mille: u64) -> FaultyStore {
-        FaultyStore { inner: MemoryStore::on(disk), rng: Rng::new(seed), per_mille }
+        FaultyStore { inner: MemoryStore::on(disk), rng: Rng::new(seed), per_mille, whole: None }
+    }
+
+    /// The same, with a disk that keeps what turns remove.
+    #[must_use]
+    pub fn beside(self, whole: Option<&Whole>) -> FaultyStore {
+        FaultyStore { whole: whole.cloned(), ..self }
     }
 
     fn fails(&mut self) -> bool {
@@ -74,6 +83,7 @@ impl Journal for FaultyStore {
             return Err(broken("commit a turn"));
         }
         self.inner.commit(lease, commit)?;
+        self.whole.as_ref().map_or(Ok(()), |whole| whole.keep(commit))?;
         if self.fails() { Err(broken("hear that a turn was committed")) } else { Ok(()) }
     }
 }

@@ -17,6 +17,7 @@ pub mod past;
 pub mod planted;
 pub mod rng;
 pub mod spec;
+pub mod trims;
 pub mod workload;
 pub mod world;
 
@@ -64,6 +65,8 @@ pub struct Figures {
     pub frozen: u64,
     /// How many slots were late.
     pub late: u64,
+    /// How many events were removed from the log.
+    pub removed: u64,
     /// How many inputs were set aside.
     pub set_aside: u64,
     /// How often a node began to lead.
@@ -87,6 +90,7 @@ impl std::ops::AddAssign for Figures {
         self.compared += other.compared;
         self.frozen += other.frozen;
         self.late += other.late;
+        self.removed += other.removed;
         self.set_aside += other.set_aside;
         self.reigns += other.reigns;
         self.entries += other.entries;

@@ -11,8 +11,8 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::epochs;
 use super::fault::Fault;
 use super::lookups::last_seq;
-use super::trim;
 use super::note::{self, Note, NoteState};
+use super::trim;
 use super::wal::{Log, LogEnd};
 use super::writer::Writer;
 

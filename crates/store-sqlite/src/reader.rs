@@ -113,9 +113,7 @@ impl SqliteReader {
     }
 
     pub(super) fn recall_runs(&self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
-        self.read("runs", |tx, names| {
-            seqs.iter().filter_map(|seq| lookups::run(tx, names, *seq).transpose()).collect()
-        })
+        self.read("runs", |tx, names| seqs.iter().filter_map(|seq| lookups::run(tx, names, *seq).transpose()).collect())
     }
 }
 

@@ -196,7 +196,8 @@ impl RunWalk<'_> {
 
     /// The newest run of a workflow before a position of the log; 0 if there is none.
     fn newest_before(&self, workflow: i64, seq: u64) -> Result<u64, Fault> {
-        let sql = "SELECT seq FROM runs NOT INDEXED WHERE seq < ?1 AND workflow = ?2 AND kind <> 4 ORDER BY seq DESC LIMIT 1";
+        let sql =
+            "SELECT seq FROM runs NOT INDEXED WHERE seq < ?1 AND workflow = ?2 AND kind <> 4 ORDER BY seq DESC LIMIT 1";
         let mut statement = self.conn.prepare_cached(sql)?;
         Ok(statement.query_row((column(seq), workflow), |row| row.get(0)).optional()?.unwrap_or(0))
     }

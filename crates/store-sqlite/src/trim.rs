@@ -67,7 +67,8 @@ pub(super) fn apply(conn: &Connection, trim: &Trim) -> Result<(), Fault> {
         forget_facts(conn, stretch)?;
         let delete = |sql: &str| Ok::<_, Fault>(conn.prepare_cached(sql)?.execute(stretch)? as u64);
         trimmed.events += delete("DELETE FROM events WHERE seq >= ?1 AND seq <= ?2")?;
-        trimmed.runs += delete("DELETE FROM runs WHERE seq >= ?1 AND seq <= ?2 AND state > 1")?;
+        // What depends on a slot may still be given its outputs.
+        trimmed.runs += delete("DELETE FROM runs WHERE seq >= ?1 AND seq <= ?2 AND state > 1 AND outputs IS NULL")?;
     }
     if until.turn > trimmed.turn {
         for table in ["turns", "deletions"] {
@@ -86,7 +87,8 @@ fn forget_facts(conn: &Connection, stretch: (i64, i64)) -> Result<(), Fault> {
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(stretch)?;
-    let mut delete = conn.prepare_cached("DELETE FROM facts WHERE source = ?1 AND key = ?2 AND about = ?3 AND seq = ?4")?;
+    let mut delete =
+        conn.prepare_cached("DELETE FROM facts WHERE source = ?1 AND key = ?2 AND about = ?3 AND seq = ?4")?;
     let names = Names::default();
     while let Some(row) = rows.next()? {
         let record = names.read_event(row)?;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
+use kelos_model::history::Trimmed;
 use kelos_store::adapter::{BODY, DigestBuilder, Span, stored};
 use kelos_store::{Deletions, Digest, Order, Page, PageRequest, TurnColumns, TurnContent, TurnRecord};
 use rusqlite::types::ValueRef;
@@ -13,6 +14,7 @@ use super::fault::Fault;
 use super::listing::PageBuilder;
 use super::lookups::last_seq;
 use super::rows::{column, moment};
+use super::trim;
 
 pub(super) const TURN: &str = "turn, epoch, at, first_event, events, body, digest, check_value";
 
@@ -56,16 +58,27 @@ pub(super) fn accept(conn: &Connection) -> Result<(), Fault> {
     }
     let last = conn.query_row("SELECT coalesce(max(turn), 1) FROM turns", [], |row| row.get::<_, u64>(0))?;
     conn.execute_batch("DELETE FROM turns; DELETE FROM deletions")?;
-    open_with(conn, last, BODY, STORED)
+    open_with(conn, last, BODY, STORED)?;
+    let trimmed = trim::read(conn)?;
+    if trimmed.turn == 0 {
+        return Ok(());
+    }
+    // The one turn has all that was left.
+    trim::write(conn, &Trimmed { turn: last, event: last_seq(conn)?, ..trimmed })
 }
 
 /// Whether the turns hang together, and agree with their events.
 fn agree(conn: &Connection) -> Result<bool, Fault> {
     let mut statement = conn.prepare(&format!("SELECT {TURN} FROM turns ORDER BY turn"))?;
     let mut rows = statement.query([])?;
+    let removed = trim::read(conn)?.turn;
     let mut before: Option<TurnRecord> = None;
     while let Some(row) = rows.next()? {
         let Ok(turn) = read(row) else { return Ok(false) };
+        if turn.turn <= removed {
+            before = Some(turn);
+            continue;
+        }
         let digest = before.map_or_else(Digest::default, |before| before.digest);
         let mut digesting = DigestBuilder::begin(&digest, turn);
         body(conn, &turn, &mut digesting)?;

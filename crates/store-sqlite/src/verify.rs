@@ -6,7 +6,8 @@ use super::check;
 use super::fault::Fault;
 use super::followed::{FOLLOWED, REIGN};
 use super::rows::{
-    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, column, fnv,
+    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, column,
+    fnv,
 };
 use super::trim::{self, TRIMMED};
 use super::turns::{self, DELETED, TURN};

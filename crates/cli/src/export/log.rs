@@ -29,7 +29,7 @@ pub(super) struct LogArgs {
     file: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// First turn
+    /// First turn; those whose history was removed are left out
     #[arg(long, value_name = "TURN", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
     /// Last turn [default: the last one of the log]
@@ -111,13 +111,14 @@ fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Res
     let line =
         |out: &mut dyn Write, value: Value| writeln!(out, "{value}").map_err(|error| unwritten(&args.file, &error));
     let mut written = ExportCount::default();
+    let removed = reader.trimmed().map_err(fail)?.turn;
     let mut before = None;
     // The turn before the first one has the digest that goes into it.
     let mut from = args.from.checked_sub(2).filter(|from| *from > 0).map(|from| from.to_string());
     loop {
         let page = reader.turns(PageRequest::oldest(AT_ONCE).after(from.as_deref())).map_err(fail)?;
         for turn in page.rows {
-            if turn.turn < args.from {
+            if turn.turn < args.from || turn.turn <= removed {
                 before = Some(turn.digest);
                 continue;
             }

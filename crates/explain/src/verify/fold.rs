@@ -145,6 +145,10 @@ impl Open {
         if before != record.previous {
             return Err(format!("it names event {} as the one before it, and that is event {before}", record.previous));
         }
+        if let Some(folded) = self.folded.as_mut().filter(|_| self.is_torn) {
+            folded.last_event = record.seq;
+            return Ok(());
+        }
         let state = self.folded.as_ref().map(|slot| slot.state);
         self.folded = slot::apply(self.folded.take(), what, record.at, record.seq);
         match (&self.folded, state) {

@@ -1,9 +1,11 @@
+use kelos_model::history::Trim;
 use kelos_model::{
-    Answer, Finding, Reason, ReasonKind, Slot, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName,
+    Actor, Answer, Finding, Reason, ReasonKind, Slot, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName,
 };
 use kelos_store::{SlotRow, StoredState};
 
 use super::{verify, verify_last_turns};
+use crate::why;
 use crate::world::{World, at, row};
 
 fn step_of(run: &SlotRef, name: &str) -> SlotRef {
@@ -48,4 +50,48 @@ fn the_last_turns_are_verified_alone() {
     let every = verify_last_turns(&*reader, 1000, 9).unwrap();
     assert_eq!((every.turns, every.events), (all.turns, all.events));
     assert_eq!(every.disagreements, Vec::new());
+}
+
+#[test]
+fn what_is_left_of_a_history_agrees_and_is_explained() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    let (first, second) = (world.fails("w", 1), world.fails("w", 2));
+    world.trims(Trim::of(6, (1..=5).collect()));
+    let told =
+        |world: &World, slot: &SlotRef, moment| why::read(&*world.store.reader(), slot, moment, false, None).unwrap();
+    let verified = verify(&*world.store.reader(), 9).unwrap();
+    // The sixth turn vouches for those before it; the five of the second slot and the removal are verified.
+    assert_eq!((verified.turns, verified.events, verified.slots), (6, 5, 1));
+    assert_eq!(verified.disagreements, Vec::new());
+    let known = told(&world, &first, at(9, 0));
+    assert_eq!((known.state, known.since), (Some(SlotState::Failed), Some(at(1, 4))));
+    assert_eq!(
+        known.headline,
+        "failed since 2016-01-01T01:04Z; how it came to that was removed with the history up to 1970-01-01T00:00Z"
+    );
+    let unknown = told(&world, &first, at(1, 2));
+    assert_eq!(unknown.state, None);
+    assert_eq!(
+        unknown.headline,
+        "what it was then is not known any more: the history up to 1970-01-01T00:00Z was removed"
+    );
+    assert_eq!(told(&world, &second, at(2, 2)).state, Some(SlotState::Running));
+
+    let reopened = SlotEvent::Reopened { by: Actor::person("me"), reason: None, backfill: None, priority: 0 };
+    world.happens(&first, at(9, 0), reopened);
+    assert_eq!(verify(&*world.store.reader(), 9).unwrap().disagreements, Vec::new());
+    assert_eq!(told(&world, &first, at(9, 1)).state, Some(SlotState::Waiting));
+    assert_eq!(told(&world, &first, at(8, 0)).state, None, "its row is of later");
+}
+
+#[test]
+fn a_slot_whose_history_is_there_is_still_held_against_it() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    world.fails("w", 1);
+    let second = world.fails("w", 2);
+    world.trims(Trim::of(6, (1..=5).collect()));
+    let slot = Slot { last_event: 10, ..Slot::new(SlotState::Succeeded, at(2, 4)) };
+    world.puts(SlotRow { id: second.clone(), slot });
+    let disagreements = verify(&*world.store.reader(), 9).unwrap().disagreements;
+    assert_eq!((disagreements.len(), disagreements[0].slot.as_ref()), (1, Some(&second)));
 }

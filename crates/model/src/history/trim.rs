@@ -9,7 +9,8 @@ pub struct Trim {
     /// records between the first one and it go.
     pub until: u64,
     /// The positions of the log whose events go, with the runs that were dispatched and the facts that were named there: the first and
-    /// the last of each stretch, ascending. None is after the last event of that turn.
+    /// the last of each stretch, ascending. None is after the last event of that turn. Runs that gave outputs stay, for what depends on
+    /// them.
     pub stretches: Vec<(u64, u64)>,
 }
 

@@ -1,6 +1,6 @@
 //! The side that reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use kelos_model::backfill::Backfill;
@@ -104,6 +104,13 @@ impl State {
         Ok(self.events.iter().filter(is_about).collect())
     }
 
+    /// The positions of the runs of a slot, from its last one back to where its history was removed.
+    fn runs_of(&self, id: &SlotRef) -> BTreeSet<u64> {
+        let last = self.slot(id).map_or(0, |slot| slot.last_run_seq);
+        let before = |seq: &u64| self.runs.get(seq).map(|run| run.previous);
+        std::iter::successors(Some(last), before).filter(|seq| self.runs.contains_key(seq)).collect()
+    }
+
     /// The events of a slot up to its last one, oldest first.
     fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
         let (mut records, mut seq) = (Vec::new(), last);
@@ -195,9 +202,9 @@ impl Queries for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        page_of(state.runs.values().map(Box::as_ref).filter(|run| filter.passes(run)), Span::WHOLE, &paging, |run| {
-            run.seq
-        })
+        let own = filter.slot.as_ref().map(|slot| state.runs_of(slot));
+        let passes = |run: &&Run| filter.passes(run) && own.as_ref().is_none_or(|own| own.contains(&run.seq));
+        page_of(state.runs.values().map(Box::as_ref).filter(passes), Span::WHOLE, &paging, |run| run.seq)
     }
 
     fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {

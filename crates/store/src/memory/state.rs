@@ -175,8 +175,10 @@ impl State {
                 let index = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX);
                 self.trimmed.events += u64::from(self.events.remove(index).is_some());
             }
+            // What depends on a slot may still be given its outputs.
+            let goes = |run: &Run| run.state.is_final() && run.outputs.is_none();
             let gone: Vec<u64> =
-                self.runs.range(first..=end).filter(|(_, run)| run.state.is_final()).map(|(seq, _)| *seq).collect();
+                self.runs.range(first..=end).filter(|(_, run)| goes(run)).map(|(seq, _)| *seq).collect();
             self.trimmed.runs += gone.len() as u64;
             gone.iter().for_each(|seq| drop(self.runs.remove(seq)));
             self.facts.retain(|_, seq| !(first..=end).contains(seq));

@@ -317,7 +317,8 @@ impl World {
 
     /// The positions of the events of a slot.
     pub(super) fn of_slot<'a>(&'a self, id: &'a SlotRef) -> impl Iterator<Item = u64> + 'a {
-        let own = self.events.iter().filter(move |record| matches!(&record.event, Event::Slot { slot, .. } if slot == id));
+        let own =
+            self.events.iter().filter(move |record| matches!(&record.event, Event::Slot { slot, .. } if slot == id));
         own.map(|record| record.seq)
     }
 

@@ -1,0 +1,177 @@
+//! History in the database goes by age and number, and what is needed stays.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kelos_core::{Config, Input, Rerun, TrimHistory};
+use kelos_engine::trimming::Trimming;
+use kelos_engine::turn::Turns;
+use kelos_model::history::{Retention, Term, Trim};
+use kelos_model::run::Report;
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::workflow::{Job, Provenance};
+use kelos_model::{Actor, Outcome, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_store::{EventFilter, Journal, Lease, PageRequest, RunFilter, StoredState};
+use kelos_store_sqlite::SqliteStore;
+
+/// A scheduler whose runs end at once.
+struct Bench {
+    store: SqliteStore,
+    turns: Turns,
+    now: Timestamp,
+}
+
+fn id(name: &str) -> WorkflowId {
+    WorkflowId::new(name).unwrap()
+}
+
+fn workflow(name: &str, schedule: CronSchedule, start: Timestamp) -> Arc<Workflow> {
+    let job = Job::new("command", serde_json::Map::new());
+    Arc::new(Workflow { start_time: Some(start), ..Workflow::new(id(name), Schedule::Cron(schedule), job) })
+}
+
+fn start() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+impl Bench {
+    /// One workflow of each hour, and one of each day.
+    fn new(folder: &std::path::Path) -> Bench {
+        let mut store = SqliteStore::open(folder.join("kelos.db")).unwrap();
+        let lease: Lease = store.lease("test", start(), 1000).unwrap().unwrap();
+        let (turns, _) = Turns::restore(Config::default(), &mut store, lease, start()).unwrap();
+        let mut bench = Bench { store, turns, now: start() };
+        bench.defines();
+        bench
+    }
+
+    fn defines(&mut self) {
+        let daily = CronSchedule::utc("0 0 0 * * ?".parse().unwrap());
+        let all = vec![workflow("hourly", CronSchedule::hourly(), start()), workflow("daily", daily, start())];
+        self.goes(vec![Input::Definitions { provenance: Provenance::File, all, deployed: BTreeMap::new() }]);
+    }
+
+    /// Takes turns until nothing follows any more; each run succeeds at once.
+    fn goes(&mut self, mut inputs: Vec<Input>) {
+        loop {
+            inputs.push(Input::Woke { only: None, look_again: false });
+            let done = self.turns.turn(&mut self.store, self.now, inputs).unwrap();
+            inputs = Vec::new();
+            for command in done.commands {
+                if let kelos_core::Command::StartRun { run, .. } = command {
+                    let report = |report| Input::RunReported { run: run.clone(), report };
+                    inputs.push(report(Report::Started { external_id: "1".to_owned() }));
+                    inputs.push(report(Report::Ended { outcome: Outcome::Succeeded }));
+                }
+            }
+            if inputs.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn until(&mut self, end: Timestamp) {
+        while self.now < end {
+            self.now += SignedDuration::from_hours(1);
+            self.goes(Vec::new());
+        }
+    }
+
+    fn trims(&mut self, term: &Term) -> u64 {
+        let reader = self.store.reader();
+        let mut look = Trimming::new(&*reader, term, self.now, u64::MAX);
+        let mut events = 0;
+        loop {
+            let portion = look.portion().unwrap();
+            if let Some(trim) = portion.trim {
+                events += gone(&trim);
+                let (by, ask) = (Actor::system("history"), TrimHistory { trim }.into());
+                self.goes(vec![Input::Asked { token: 0, by, ask }]);
+            }
+            if portion.is_last {
+                return events;
+            }
+        }
+    }
+
+    fn runs(&self, name: &str) -> usize {
+        let filter = RunFilter { workflow: Some(id(name)), ..RunFilter::default() };
+        self.store.reader().runs(&filter, PageRequest::newest(1 << 30)).unwrap().rows.len()
+    }
+
+    fn verified(&self) {
+        let reader = self.store.reader();
+        let verified = kelos_explain::verify::verify(&*reader, 9).unwrap();
+        assert_eq!(verified.disagreements, Vec::new());
+        assert_eq!(reader.damage(9).unwrap(), Vec::<String>::new());
+    }
+}
+
+fn gone(trim: &Trim) -> u64 {
+    trim.stretches.iter().map(|(first, last)| last - first + 1).sum()
+}
+
+fn term(days: u32, runs: u32) -> Term {
+    Term { usual: Retention { days, runs }, projects: BTreeMap::new(), output: 0 }
+}
+
+#[test]
+fn history_goes_by_age_and_number_and_slots_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    bench.until(start() + SignedDuration::from_hours(30 * 24));
+    assert_eq!((bench.runs("hourly"), bench.runs("daily")), (720, 30));
+    assert_eq!(bench.trims(&term(60, 10)), 0, "nothing is so old");
+    let events = bench.trims(&term(10, 15));
+    // Ten days of the hourly one are more than fifteen runs; of the daily one the fifteen newest are more than ten days.
+    assert_eq!((bench.runs("hourly"), bench.runs("daily")), (241, 15));
+    let reader = bench.store.reader();
+    let trimmed = reader.trimmed().unwrap();
+    assert_eq!((trimmed.events, trimmed.runs), (events, 479 + 15));
+    let old = SlotRef::at(id("hourly"), start() + SignedDuration::from_hours(5));
+    assert_eq!(reader.slot(&old).unwrap().map(|slot| slot.state), Some(SlotState::Succeeded));
+    assert_eq!(reader.history(&old).unwrap(), []);
+    bench.verified();
+    assert_eq!(bench.trims(&term(10, 15)), 0, "a second look finds nothing");
+
+    // It runs again, and is not taken for one that never ran.
+    let (by, ask) = (Actor::person("me"), Rerun::of(old.clone()).into());
+    bench.goes(vec![Input::Asked { token: 1, by, ask }]);
+    let slot = bench.store.reader().slot(&old).unwrap().unwrap();
+    assert_eq!((slot.state, slot.last_run), (SlotState::Succeeded, 2));
+    assert_eq!(bench.store.reader().slot_runs(&old).unwrap().len(), 1);
+    bench.verified();
+
+    // After a restart all goes on.
+    drop(bench.store);
+    bench.store = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
+    let lease = bench.store.lease("test", bench.now, 1000).unwrap().unwrap();
+    (bench.turns, _) = Turns::restore(Config::default(), &mut bench.store, lease, bench.now).unwrap();
+    bench.defines();
+    let end = bench.now + SignedDuration::from_hours(48);
+    bench.until(end);
+    assert_eq!((bench.runs("hourly"), bench.runs("daily")), (241 + 1 + 48, 15 + 2));
+    bench.trims(&term(10, 15));
+    assert_eq!((bench.runs("hourly"), bench.runs("daily")), (241 + 1, 15));
+    bench.verified();
+}
+
+#[test]
+fn a_year_at_a_steady_rate_ends_with_a_flat_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    let count = |bench: &Bench| {
+        let page = bench.store.reader().events(&EventFilter::default(), PageRequest::oldest(1 << 30)).unwrap();
+        (page.rows.len(), bench.store.reader().turns(PageRequest::oldest(1 << 30)).unwrap().rows.len())
+    };
+    let mut sizes = Vec::new();
+    for week in 1..=20 {
+        bench.until(start() + SignedDuration::from_hours(week * 7 * 24));
+        bench.trims(&term(14, 5));
+        sizes.push(count(&bench));
+    }
+    let (steady, end) = (sizes[5], sizes[19]);
+    assert!(end.0 <= steady.0 + 20 && end.1 <= steady.1 + 20, "events and turns {steady:?}, at the end {end:?}");
+    bench.verified();
+}
