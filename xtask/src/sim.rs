@@ -82,6 +82,9 @@ fn report(first: u64, ran: u64, figures: &Figures, failures: &[String], began: I
             figures.reigns, figures.entries, figures.snapshots, figures.raised,
         );
     }
+    if figures.removed > 0 {
+        println!("{} events were removed from logs, and the same turns kept whole beside them", figures.removed);
+    }
     if failures.is_empty() {
         println!("all held");
         return ExitCode::SUCCESS;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::history::{HistoryConfig, mark_new};
+use kelos::history::{Archive, HistoryConfig, mark_new};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_alerts::Settings as AlertSettings;
 use kelos_checkpoints::Settings;
@@ -301,7 +301,17 @@ fn history_of(runs: &Path, of_worker: Option<PathBuf>, pages: &Pages) -> Result<
     for root in &roots {
         mark_new(root).map_err(|error| Failure::bad(format!("make {}: {error}", root.display())))?;
     }
-    Ok(HistoryConfig { settings: pages.history.clone(), roots })
+    Ok(HistoryConfig { settings: pages.history.clone(), roots, archive: None })
+}
+
+/// The archive of removed history.
+fn archive_of(settings: &HistorySettings, storage: &Storage) -> Result<Option<Archive>, Failure> {
+    let Some(uri) = settings.term().and_then(|term| term.archive.as_deref()) else { return Ok(None) };
+    let archive = Archive::new(uri, storage);
+    archive.map(Some).map_err(|error| {
+        let failure = Failure::usage(format!("use the place of \"archive\" in \"history\": failed to {error}"));
+        failure.hint("expected a place such as s3://bucket/history, sftp://host/history or file:/mnt/history")
+    })
 }
 
 /// Starts a server; it answers no request yet.
@@ -317,13 +327,13 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let (store, log) = plan.data.open()?;
     let mut config = NodeConfig::new(runs, local::own_shim());
     config.log = log;
-    config.history = Some(history);
     config.folders = Some(plan.folders);
     config.apps = Some(plan.apps);
     config.update_schedules = plan.tunables.update_schedules;
     config.pace = plan.pace;
     let mut pages = plan.pages;
     config.storage = Storage::new(StorageConfig { trust: pages.trust.clone(), ..StorageConfig::from_env() });
+    config.history = Some(HistoryConfig { archive: archive_of(&history.settings, &config.storage)?, ..history });
     let copies = outputs(plan.tunables.outputs.as_deref(), &config.storage)?;
     config.outputs = copies.clone();
     config.trust = pages.trust.clone();

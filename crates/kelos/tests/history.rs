@@ -113,7 +113,7 @@ fn gone(trim: &Trim) -> u64 {
 }
 
 fn term(days: u32, runs: u32) -> Term {
-    Term { usual: Retention { days, runs }, projects: BTreeMap::new(), output: 0 }
+    Term { usual: Retention { days, runs }, projects: BTreeMap::new(), output: 0, archive: None }
 }
 
 #[test]

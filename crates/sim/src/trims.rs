@@ -63,7 +63,7 @@ pub fn look(reader: &dyn Queries, now: Timestamp, rng: &mut Rng) -> Result<Vec<T
     let usual = Retention { days: 0, runs };
     // Facts stay for as long as those of any project: one that counts again would be right, and not what the other disk has.
     let long = Retention { days: 1000, runs };
-    let term = Term { usual, projects: [("nobody".to_owned(), long)].into(), output: 0 };
+    let term = Term { usual, projects: [("nobody".to_owned(), long)].into(), output: 0, archive: None };
     let now = now - SignedDuration::from_mins(rng.between(0, 300));
     let mut looking = Trimming::new(reader, &term, now, u64::MAX);
     let mut trims = Vec::new();

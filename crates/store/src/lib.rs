@@ -11,6 +11,7 @@ pub mod contract;
 mod cursor;
 mod entry;
 mod error;
+pub mod lines;
 pub mod log;
 pub mod memory;
 mod paging;

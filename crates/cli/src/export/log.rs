@@ -9,7 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use kelos_model::WorkflowId;
-use kelos_store::{Digest, PageRequest, Queries, StoreError, StoredState, TurnColumns, TurnRecord};
+use kelos_store::lines::{LinesError, TurnLines, before_line};
+use kelos_store::{PageRequest, Queries, StoreError, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -126,18 +127,15 @@ fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Res
                 return Ok(written);
             }
             if is_whole && written.turns == 0 {
-                line(out, json!({ "before": before.unwrap_or_default().to_string() }))?;
+                line(out, before_line(&before.unwrap_or_default()))?;
             }
-            let lines = Lines::of(reader, &turn)?;
+            let lines = TurnLines::read(reader, &turn).map_err(failure)?;
+            written.events += lines.events.iter().filter(|event| is_of(event, args.workflow.as_ref())).count() as u64;
             if is_whole {
-                line(out, record(&turn))?;
-            }
-            for event in lines.events.into_iter().filter(|event| is_of(event, args.workflow.as_ref())) {
-                line(out, json!({ "event": event }))?;
-                written.events += 1;
-            }
-            if let Some(deletions) = lines.deletions.filter(|_| is_whole) {
-                line(out, json!({ "deletions": deletions }))?;
+                lines.all().try_for_each(|one| line(out, one))?;
+            } else {
+                let own = lines.events.into_iter().filter(|event| is_of(event, args.workflow.as_ref()));
+                own.map(|event| json!({ "event": event })).try_for_each(|one| line(out, one))?;
             }
             written.turns += 1;
         }
@@ -148,69 +146,13 @@ fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Res
     }
 }
 
+fn failure(error: LinesError) -> Failure {
+    match error {
+        LinesError::Store(error) => Failure::of_store(&error),
+        damaged @ LinesError::Damaged { .. } => Failure::damaged(damaged.to_string()),
+    }
+}
+
 fn is_of(event: &[Value], workflow: Option<&WorkflowId>) -> bool {
     workflow.is_none_or(|workflow| event.get(WORKFLOW).and_then(Value::as_str) == Some(workflow.as_str()))
-}
-
-fn record(turn: &TurnRecord) -> Value {
-    let TurnRecord { turn, epoch, at, first_event, events, body, digest } = turn;
-    json!({
-        "turn": turn,
-        "epoch": epoch,
-        "at": at.as_millisecond(),
-        "firstEvent": first_event,
-        "events": events,
-        "body": body,
-        "digest": Digest::to_string(digest),
-    })
-}
-
-/// The columns of a turn's body, an event at a time.
-struct Lines {
-    of_an_event: usize,
-    most: u64,
-    events: Vec<Vec<Value>>,
-    deletions: Option<Value>,
-    /// The reason for which a column can't be written.
-    unreadable: Option<String>,
-}
-
-impl Lines {
-    fn of(reader: &dyn Queries, turn: &TurnRecord) -> Result<Lines, Failure> {
-        let of_an_event = turn.event_columns();
-        let mut lines = Lines { of_an_event, most: turn.events, events: Vec::new(), deletions: None, unreadable: None };
-        let content = reader.turn_body(turn, &mut lines).map_err(|error| Failure::of_store(&error))?;
-        let fail = |why: String| Err(Failure::damaged(format!("export turn {}: {why}", turn.turn)));
-        match (content.missing, lines.unreadable.take()) {
-            (Some(event), _) => fail(format!("event {event} is missing")),
-            (None, Some(why)) => fail(why),
-            (None, None) => Ok(lines),
-        }
-    }
-
-    fn add(&mut self, value: Value) {
-        let begun = self.events.len() as u64;
-        match self.events.last_mut() {
-            Some(event) if event.len() < self.of_an_event => event.push(value),
-            _ if begun < self.most => self.events.push(vec![value]),
-            _ => self.deletions = Some(value),
-        }
-    }
-}
-
-impl TurnColumns for Lines {
-    fn nothing(&mut self) {
-        self.add(Value::Null);
-    }
-
-    fn number(&mut self, value: i64) {
-        self.add(value.into());
-    }
-
-    fn text(&mut self, bytes: &[u8]) {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.add(text.into()),
-            Err(error) => self.unreadable = Some(format!("a text in it is not UTF-8: {error}")),
-        }
-    }
 }

@@ -12,6 +12,7 @@ use kelos_model::register::HISTORY_BUCKET;
 use kelos_store::{PageRequest, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
 
+use super::archive::{Archive, ArchiveError};
 use super::consent::{AGREED, Consent};
 use super::pause::Pause;
 
@@ -27,6 +28,9 @@ pub(super) enum DatabaseError {
     /// No checkpoint can be made.
     #[error("make a checkpoint before history is removed: {0}")]
     Checkpoint(String),
+    /// What goes can't be archived before.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The scheduler does not remove it.
     #[error("remove history: {0}")]
     Refused(#[from] AskError),
@@ -53,6 +57,7 @@ pub(super) struct DatabaseLook<'a> {
     /// Whether nodes share the log: then only a request is consent, because a new node has a new database for an old log.
     pub(super) is_shared: bool,
     pub(super) vouch: Option<&'a Vouch>,
+    pub(super) archive: Option<&'a Archive>,
     pub(super) pause: Pause,
     /// Whether it has to end.
     pub(super) is_over: &'a dyn Fn() -> bool,
@@ -77,6 +82,9 @@ impl DatabaseLook<'_> {
             if let Some(trim) = portion.trim {
                 going += events(&trim);
                 if consent != Consent::Missing {
+                    if let Some((archive, turns)) = self.archive.zip(portion.turns) {
+                        self.runtime.block_on(archive.keep(reader, turns))?;
+                    }
                     let by = Actor::system("history");
                     self.runtime.block_on(self.handle.ask(&by, TrimHistory { trim }))?;
                 }

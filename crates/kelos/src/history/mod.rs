@@ -3,6 +3,7 @@
 //! A thread of its own looks at both now and then, in small portions with pauses, says what takes how much, and removes what the
 //! policy lets go, once it is agreed: folders itself, and history in the database by requests to the scheduler.
 
+mod archive;
 mod consent;
 mod database;
 mod figures;
@@ -19,6 +20,7 @@ use kelos_engine::Handle;
 use kelos_model::history::HistorySettings;
 use tokio::runtime::Handle as Runtime;
 
+pub use archive::Archive;
 pub use consent::{AGREED, Consent, mark_new};
 pub use database::{DatabaseFigures, Vouch};
 pub use figures::{Failures, Figures, Share, Tally};
@@ -40,6 +42,8 @@ pub struct HistoryConfig {
     pub settings: HistorySettings,
     /// The folders below which the folders of runs are.
     pub roots: Vec<PathBuf>,
+    /// The archive of what is removed from the database, if it is kept.
+    pub archive: Option<Archive>,
 }
 
 /// The parts of a node that history needs.
@@ -86,13 +90,13 @@ impl History {
     /// When no thread can be started.
     pub(crate) fn start(config: HistoryConfig, parts: HistoryParts) -> std::io::Result<History> {
         let (orders, given) = channel();
-        let HistoryConfig { settings, roots } = config;
+        let HistoryConfig { settings, roots, archive } = config;
         let history = History { settings: Arc::new(settings), known: Arc::default(), orders };
         let (known, settings) = (history.known.clone(), history.settings.clone());
         let work = move || {
             follow(&given, &known, || {
                 sweep(&settings, &roots, &parts.handle, &known);
-                trim(&settings, &parts, &known);
+                trim(&settings, &parts, archive.as_ref(), &known);
             });
         };
         std::thread::Builder::new().name("history".to_owned()).spawn(work)?;
@@ -180,12 +184,12 @@ fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: 
 }
 
 /// Looks through the old part of the log, and has history removed from the database if that is agreed.
-fn trim(settings: &HistorySettings, parts: &HistoryParts, known: &Mutex<Knowledge>) {
+fn trim(settings: &HistorySettings, parts: &HistoryParts, archive: Option<&Archive>, known: &Mutex<Knowledge>) {
     let Some(term) = settings.term() else { return };
     let is_over = || lock(known).is_over;
     let HistoryParts { handle, runtime, is_shared, vouch } = parts;
     let (is_shared, vouch, pause) = (*is_shared, vouch.as_ref(), Pause::default());
-    let outcome = DatabaseLook { term, handle, runtime, is_shared, vouch, pause, is_over: &is_over }.run();
+    let outcome = DatabaseLook { term, handle, runtime, is_shared, vouch, archive, pause, is_over: &is_over }.run();
     if is_over() {
         return;
     }

@@ -259,7 +259,7 @@ mod tests {
             output in 0_u64..3000,
         ) {
             let projects = BTreeMap::from([("b".to_owned(), Retention { days: own_days, runs: own_runs })]);
-            let term = Term { usual: Retention { days, runs }, projects, output };
+            let term = Term { usual: Retention { days, runs }, projects, output, archive: None };
             prop_assert_eq!(decided(&term, &folders), specified(&term, &folders));
         }
     }

@@ -32,6 +32,8 @@ pub struct Term {
     pub projects: BTreeMap<String, Retention>,
     /// The bytes that all folders together may take on a machine.
     pub output: u64,
+    /// The URI of the folder that gets history before it is removed from the database; none if nothing keeps it.
+    pub archive: Option<String>,
 }
 
 /// The settings of history.
@@ -45,7 +47,12 @@ pub enum HistorySettings {
 
 impl Default for Term {
     fn default() -> Term {
-        Term { usual: Retention { days: 90, runs: 100 }, projects: BTreeMap::new(), output: 10_000_000_000 }
+        Term {
+            usual: Retention { days: 90, runs: 100 },
+            projects: BTreeMap::new(),
+            output: 10_000_000_000,
+            archive: None,
+        }
     }
 }
 
@@ -101,6 +108,7 @@ struct TermForm {
     days: Option<u32>,
     runs: Option<u32>,
     output: Option<String>,
+    archive: Option<String>,
     #[serde(default)]
     projects: BTreeMap<String, RetentionForm>,
 }
@@ -161,7 +169,7 @@ fn read(text: &str) -> Result<HistorySettings, String> {
         projects.insert(name, own);
     }
     let output = form.output.map_or(Ok(standard.output), |text| read_size(&text))?;
-    Ok(HistorySettings::Bounded(Term { usual, projects, output }))
+    Ok(HistorySettings::Bounded(Term { usual, projects, output, archive: form.archive }))
 }
 
 #[cfg(test)]
