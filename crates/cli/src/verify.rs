@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_checkpoints::Comparison;
 use kelos_explain::verify::{Disagreement, Verification, verify};
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_store::{Queries, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use kelos_wire::Instant;
@@ -44,7 +44,7 @@ const NAMED: usize = 100;
 struct Findings {
     damage: Vec<String>,
     verified: Verification,
-    trimmed: Trimmed,
+    trimmed: RemovedHistory,
     against: Option<Comparison>,
 }
 
@@ -106,7 +106,7 @@ impl Findings {
             "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
         });
         if let Some(until) = self.trimmed.at {
-            let Trimmed { turn, events, runs, .. } = self.trimmed;
+            let RemovedHistory { turn, events, runs, .. } = self.trimmed;
             written["removed"] = json!({ "turn": turn, "until": Instant(until), "events": events, "runs": runs });
         }
         if let Some(compared) = &self.against {
@@ -120,7 +120,7 @@ impl Findings {
         self.verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
         text::line(gone_through(&self.verified));
         if let Some(until) = self.trimmed.at {
-            let Trimmed { turn, events, runs, .. } = self.trimmed;
+            let RemovedHistory { turn, events, runs, .. } = self.trimmed;
             let (events, runs, until) = (counted(events, "event"), counted(runs, "run"), Instant(until).short());
             text::line(format!("{events} and {runs} up to turn {turn}, {until}, were removed as history"));
         }

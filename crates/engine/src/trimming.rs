@@ -20,7 +20,7 @@ const STEP_RUNS: usize = 500;
 const STEP_PAGES: usize = 40;
 
 /// A look through the old part of the log.
-pub struct Trimming<'a> {
+pub struct TrimLook<'a> {
     reader: &'a dyn Queries,
     term: &'a Term,
     now: Timestamp,
@@ -47,17 +47,17 @@ pub struct Portion {
 /// The bounds of a workflow's history.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// What ended before this is old.
+    /// The moment before which all ends are old.
     before: Timestamp,
     /// The position of the log from which on runs are among the newest, whatever their age.
     newest: u64,
 }
 
-impl<'a> Trimming<'a> {
+impl<'a> TrimLook<'a> {
     /// Begins a look at this moment. History is removed up to a turn at most.
     #[must_use]
-    pub fn new(reader: &'a dyn Queries, term: &'a Term, now: Timestamp, most: u64) -> Trimming<'a> {
-        Trimming { reader, term, now, most, open: None, position: 0, bounds: BTreeMap::new() }
+    pub fn new(reader: &'a dyn Queries, term: &'a Term, now: Timestamp, most: u64) -> TrimLook<'a> {
+        TrimLook { reader, term, now, most, open: None, position: 0, bounds: BTreeMap::new() }
     }
 
     /// The next portion, whether or not what an earlier one removes is committed.
@@ -205,13 +205,13 @@ impl<'a> Trimming<'a> {
         self.now.checked_sub(kept).unwrap_or(Timestamp::MIN)
     }
 
-    /// What is kept for the shortest time of all projects.
+    /// The shortest terms of all projects.
     fn shortest(&self) -> Retention {
         let all = self.term.projects.values().chain([&self.term.usual]);
         all.copied().min_by_key(|keeping| keeping.days).unwrap_or(self.term.usual)
     }
 
-    /// What is kept for the longest time, as all that belongs to no project is.
+    /// The longest terms of all projects, which hold for all that belongs to none.
     fn longest(&self) -> Retention {
         let all = self.term.projects.values().chain([&self.term.usual]);
         all.copied().max_by_key(|keeping| keeping.days).unwrap_or(self.term.usual)

@@ -31,7 +31,7 @@ fn before_removal(history: &[EventRecord]) -> Option<Slot> {
     Some(Slot { last_event: first.previous, last_run, ..Slot::new(SlotState::Killed, first.at) })
 }
 
-/// What can be said of a slot whose history was removed.
+/// The remaining knowledge of a slot whose history was removed.
 pub(crate) struct Remains {
     /// The slot as it is now.
     pub(crate) now: Slot,
@@ -41,7 +41,7 @@ pub(crate) struct Remains {
     pub(crate) until: Timestamp,
 }
 
-/// What can be said of a slot at a moment that its history, which is given, does not reach back to; none if all of it is there.
+/// The remaining knowledge of a slot whose history, which is given, lacks its beginning; none if all of it is there.
 pub(crate) fn remains(
     reader: &dyn Queries,
     slot: &SlotRef,

@@ -294,7 +294,19 @@ impl Node {
     ///
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
-    pub fn start(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
+    pub fn start(mut config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
+        let (history, is_shared) = (config.history.take(), config.log.is_some());
+        let mut node = Node::without_history(config, store, runtime.clone())?;
+        #[cfg(feature = "checkpoints")]
+        let vouch = node.checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));
+        #[cfg(not(feature = "checkpoints"))]
+        let vouch = None;
+        let parts = HistoryParts { handle: node.handle.clone(), runtime, is_shared, vouch };
+        node.history = history.map(|config| History::start(config, parts)).transpose()?;
+        Ok(node)
+    }
+
+    fn without_history(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let (launcher, reader): (_, Arc<dyn Queries>) = (Node::launcher_of(&config)?, store.reader());
         #[cfg(feature = "nodes")]
         let files = shared_files(&config, &*reader)?;
@@ -338,14 +350,8 @@ impl Node {
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, storage, &handle, &runtime));
         #[cfg(feature = "alerts")]
         let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage), &runtime);
-        #[cfg(feature = "checkpoints")]
-        let vouch = checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));
-        #[cfg(not(feature = "checkpoints"))]
-        let vouch = None;
-        let is_shared = config.log.is_some();
-        let history = HistoryParts { handle: handle.clone(), runtime: runtime.clone(), is_shared, vouch };
         Ok(Node {
-            history: config.history.map(|config| History::start(config, history)).transpose()?,
+            history: None,
             handle,
             #[cfg(feature = "scripts")]
             scripts,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Config, Input, Rerun, TrimHistory};
-use kelos_engine::trimming::Trimming;
+use kelos_engine::trimming::TrimLook;
 use kelos_engine::turn::Turns;
 use kelos_model::history::{Retention, Term, Trim};
 use kelos_model::run::Report;
@@ -80,7 +80,7 @@ impl Bench {
 
     fn trims(&mut self, term: &Term) -> u64 {
         let reader = self.store.reader();
-        let mut look = Trimming::new(&*reader, term, self.now, u64::MAX);
+        let mut look = TrimLook::new(&*reader, term, self.now, u64::MAX);
         let mut events = 0;
         loop {
             let portion = look.portion().unwrap();

@@ -40,7 +40,7 @@ enum Action {
     Shift,
     /// Another process takes the lease while this one stalls.
     Overtake,
-    /// What is old is removed from the log.
+    /// Old history is removed from the log.
     Trim,
 }
 
@@ -57,7 +57,7 @@ pub struct Drive {
     /// When history is removed, and which.
     trimming: Rng,
     disk: MemoryDisk,
-    /// Where history is removed, all of it; what judges read.
+    /// The disk that keeps removed history, if any is removed: judges read it.
     whole: Option<Whole>,
     store: FaultyStore,
     turns: Turns,

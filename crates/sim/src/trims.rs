@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_engine::trimming::Trimming;
+use kelos_engine::trimming::TrimLook;
 use kelos_model::history::{Retention, Term, Trim};
 use kelos_store::{
     Commit, EventFilter, Journal, Lease, MemoryDisk, MemoryStore, PageRequest, Queries, RegisterKeys, SlotFilter,
@@ -65,7 +65,7 @@ pub fn look(reader: &dyn Queries, now: Timestamp, rng: &mut Rng) -> Result<Vec<T
     let long = Retention { days: 1000, runs };
     let term = Term { usual, projects: [("nobody".to_owned(), long)].into(), output: 0, archive: None };
     let now = now - SignedDuration::from_mins(rng.between(0, 300));
-    let mut looking = Trimming::new(reader, &term, now, u64::MAX);
+    let mut looking = TrimLook::new(reader, &term, now, u64::MAX);
     let mut trims = Vec::new();
     loop {
         let portion = looking.portion()?;

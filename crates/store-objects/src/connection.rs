@@ -197,7 +197,7 @@ impl Log for Connection {
         let names = self.session.list(action, ENTRIES, &name_of(after), limit.min(MOST))?;
         let first = self.ends_as(action)?.0.first;
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         // Of names with a hole only those before it are a part of the log.
         let next =

@@ -219,7 +219,7 @@ impl Log for Connection {
         }
         let first = self.ends()?.first;
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         match entries.first() {
             None => Ok(entries),

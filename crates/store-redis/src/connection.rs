@@ -143,7 +143,7 @@ impl Log for Connection {
         let answer = self.session.ask(Action::read("read the log"), |connection| call.invoke(connection))?;
         let (first, found): (u64, Vec<(String, u64, Vec<u8>)>) = answer;
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         let mut entries = Vec::with_capacity(found.len());
         for (position, (id, epoch, body)) in (after + 1..).zip(found) {

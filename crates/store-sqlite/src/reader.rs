@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use kelos_model::backfill::Backfill;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, EventRecord, FactKey, Recall, Run, Slot, SlotRef, SlotState, Stretch, WorkflowId};
 use kelos_store::adapter::Backlogs;
@@ -302,7 +302,7 @@ impl Queries for SqliteReader {
         self.read("the events of a turn", |tx, _| turns::body(tx, turn, columns))
     }
 
-    fn trimmed(&self) -> Result<Trimmed, StoreError> {
+    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
         self.read("what was removed", |tx, _| trim::read(tx))
     }
 

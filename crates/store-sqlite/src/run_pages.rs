@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::{Run, RunState, SlotRef};
 use kelos_store::adapter::Span;
@@ -74,7 +74,7 @@ struct RunWalk<'a> {
     /// The part of the log with the runs of the filter's range, if it has one.
     part: Option<Span>,
     /// The part of the history that was removed.
-    trimmed: Trimmed,
+    trimmed: RemovedHistory,
 }
 
 impl RunWalk<'_> {

@@ -205,7 +205,7 @@ impl Log for SharedLog {
         let tx = self.conn.transaction().map_err(fail)?;
         let first = read_ends(&tx)?.0.first;
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         let sql = "SELECT position, epoch, body FROM entries WHERE position > ?1 ORDER BY position";
         let mut statement = tx.prepare_cached(sql).map_err(fail)?;

@@ -1,14 +1,14 @@
 //! History that turns remove, and the room in the file that it leaves.
 
 use kelos_model::Event;
-use kelos_model::history::{Trim, Trimmed};
+use kelos_model::history::{RemovedHistory, Trim};
+use kelos_store::TurnRecord;
 use rusqlite::Connection;
 
 use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::lookups::last_seq;
 use super::rows::{EVENT, Names, column, moment};
-use super::turns;
 
 pub(super) const TRIMMED: &str = "one, turn, event, at, events, runs, is_new, check_value";
 
@@ -25,16 +25,16 @@ const REBUILT: i64 = 256 << 20;
 /// The step of the schema that brings it.
 pub(super) fn step(conn: &Connection) -> Result<(), Fault> {
     conn.execute_batch(include_str!("0023.sql"))?;
-    write(conn, &Trimmed { is_new: last_seq(conn)? == 0, ..Trimmed::default() })
+    write(conn, &RemovedHistory { is_new: last_seq(conn)? == 0, ..RemovedHistory::default() })
 }
 
-/// What was removed so far.
-pub(super) fn read(conn: &Connection) -> Result<Trimmed, Fault> {
+/// The history that was removed so far.
+pub(super) fn read(conn: &Connection) -> Result<RemovedHistory, Fault> {
     let mut statement = conn.prepare_cached(&format!("SELECT {TRIMMED} FROM trimmed"))?;
     let mut rows = statement.query([])?;
-    let Some(row) = rows.next()? else { return Ok(Trimmed::default()) };
+    let Some(row) = rows.next()? else { return Ok(RemovedHistory::default()) };
     check::test(row, 0..7, 7, "what was removed of its history")?;
-    Ok(Trimmed {
+    Ok(RemovedHistory {
         turn: row.get(1)?,
         event: row.get(2)?,
         at: row.get::<_, Option<i64>>(3)?.map(moment).transpose()?,
@@ -44,8 +44,8 @@ pub(super) fn read(conn: &Connection) -> Result<Trimmed, Fault> {
     })
 }
 
-pub(super) fn write(conn: &Connection, trimmed: &Trimmed) -> Result<(), Fault> {
-    let Trimmed { turn, event, at, events, runs, is_new } = *trimmed;
+pub(super) fn write(conn: &Connection, trimmed: &RemovedHistory) -> Result<(), Fault> {
+    let RemovedHistory { turn, event, at, events, runs, is_new } = *trimmed;
     let sql = "INSERT INTO trimmed (one, turn, event, at, events, runs, is_new, check_value) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (one) DO UPDATE SET \
                turn = ?2, event = ?3, at = ?4, events = ?5, runs = ?6, is_new = ?7, check_value = ?8";
@@ -56,9 +56,9 @@ pub(super) fn write(conn: &Connection, trimmed: &Trimmed) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Removes history in the transaction of a turn. A turn that is not there removes nothing.
-pub(super) fn apply(conn: &Connection, trim: &Trim) -> Result<(), Fault> {
-    let Some(until) = turns::at(conn, trim.until)? else { return Ok(()) };
+/// Removes history in the transaction of a turn, with the record of the turn up to which it may be incomplete then: nothing without it.
+pub(super) fn apply(conn: &Connection, trim: &Trim, until: Option<TurnRecord>) -> Result<(), Fault> {
+    let Some(until) = until else { return Ok(()) };
     let mut trimmed = read(conn)?;
     // The last event says where the log continues.
     let last = until.last_event().min(last_seq(conn)?.saturating_sub(1));

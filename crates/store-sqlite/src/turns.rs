@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_store::adapter::{BODY, DigestBuilder, Span, stored};
 use kelos_store::{Deletions, Digest, Order, Page, PageRequest, TurnColumns, TurnContent, TurnRecord};
 use rusqlite::types::ValueRef;
@@ -64,7 +64,7 @@ pub(super) fn accept(conn: &Connection) -> Result<(), Fault> {
         return Ok(());
     }
     // The one turn has all that was left.
-    trim::write(conn, &Trimmed { turn: last, event: last_seq(conn)?, ..trimmed })
+    trim::write(conn, &RemovedHistory { turn: last, event: last_seq(conn)?, ..trimmed })
 }
 
 /// Whether the turns hang together, and agree with their events.

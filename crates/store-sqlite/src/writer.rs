@@ -199,7 +199,7 @@ fn commit_turn(
     turn.write_facts(&commit.facts)?;
     turn.write_counts()?;
     if let Some(trim) = &commit.trim {
-        trim::apply(&tx, trim)?;
+        trim::apply(&tx, trim, turns::at(&tx, trim.until)?)?;
     }
     if !commit.is_empty() {
         let record = digesting.end();

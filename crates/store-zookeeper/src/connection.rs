@@ -311,7 +311,7 @@ impl Log for Connection {
         }
         let first = self.first(action)?;
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         Ok(entries)
     }

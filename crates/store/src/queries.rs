@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::{DefinedVersion, DefinitionVersion, Workflow, WorkflowRow};
 use kelos_model::{
@@ -323,7 +323,7 @@ pub trait Queries: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails.
-    fn trimmed(&self) -> Result<Trimmed, StoreError>;
+    fn trimmed(&self) -> Result<RemovedHistory, StoreError>;
 
     /// A reader of a snapshot of the data, unaffected by later writes. While it exists a store can't reclaim space, so it should not be
     /// kept for long.

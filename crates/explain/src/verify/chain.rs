@@ -1,6 +1,6 @@
 //! Turns, held against their digests and against each other.
 
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_store::{Digest, Page, PageRequest, Queries, StoreError, TurnRecord};
 
 use super::{AT_ONCE, Disagreement, read};
@@ -12,7 +12,7 @@ pub(super) struct Chain<'a> {
     last: u64,
     limit: usize,
     /// The part of the history that was removed: what is left of it is not verified.
-    trimmed: Trimmed,
+    trimmed: RemovedHistory,
     result: ChainResult,
 }
 

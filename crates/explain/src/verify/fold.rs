@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::{Event, EventRecord, Slot, SlotRef, SlotState, slot};
 use kelos_store::{Queries, StoreError, TurnRecord};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::{Disagreement, read};
 /// A log on its way to its slots.
 pub(super) struct Fold<'a> {
     reader: &'a dyn Queries,
-    trimmed: Trimmed,
+    trimmed: RemovedHistory,
     /// Slots of which there are events to come.
     open: BTreeMap<SlotRef, Open>,
     /// Slots that were found not to agree, and are left alone from there on.
@@ -45,7 +45,7 @@ pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
 }
 
 impl<'a> Fold<'a> {
-    pub(super) fn new(reader: &'a dyn Queries, trimmed: Trimmed) -> Self {
+    pub(super) fn new(reader: &'a dyn Queries, trimmed: RemovedHistory) -> Self {
         Self { reader, trimmed, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
     }
 
@@ -132,7 +132,7 @@ impl<'a> Fold<'a> {
 }
 
 impl Open {
-    fn step(&mut self, record: &EventRecord, trimmed: &Trimmed) -> Result<(), String> {
+    fn step(&mut self, record: &EventRecord, trimmed: &RemovedHistory) -> Result<(), String> {
         let Event::Slot { what, .. } = &record.event else { return Ok(()) };
         if record.seq > self.last {
             return Err(format!("it happened after event {}, the last one by the table", self.last));

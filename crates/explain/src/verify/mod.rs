@@ -12,7 +12,7 @@ mod tests;
 use std::cmp::Ordering;
 use std::fmt;
 
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::{EventRecord, SlotRef};
 use kelos_store::{Digest, EventFilter, Page, PageRequest, Queries, SlotFilter, SlotRow, StoreError, TurnRecord};
 
@@ -122,7 +122,7 @@ struct Walk<'a> {
     reader: &'a dyn Queries,
     limit: usize,
     /// The part of the history that was removed.
-    trimmed: Trimmed,
+    trimmed: RemovedHistory,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,
     registers: Registers,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::backfill::Backfill;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{
@@ -106,7 +106,7 @@ impl Queries for CallerQueries {
         self.now(|reader| reader.recount(turn, before))
     }
 
-    fn trimmed(&self) -> Result<Trimmed, StoreError> {
+    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
         self.now(|reader| reader.trimmed())
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_core::TrimHistory;
-use kelos_engine::trimming::Trimming;
+use kelos_engine::trimming::TrimLook;
 use kelos_engine::{AskError, Handle, Status};
 use kelos_model::Actor;
 use kelos_model::history::{Term, Trim};
@@ -28,7 +28,7 @@ pub(super) enum DatabaseError {
     /// No checkpoint can be made.
     #[error("make a checkpoint before history is removed: {0}")]
     Checkpoint(String),
-    /// What goes can't be archived before.
+    /// The archive can't be written before.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The scheduler does not remove it.
@@ -75,7 +75,7 @@ impl DatabaseLook<'_> {
         {
             vouch().map_err(DatabaseError::Checkpoint)?;
         }
-        let mut look = Trimming::new(reader, self.term, at, newest.turn);
+        let mut look = TrimLook::new(reader, self.term, at, newest.turn);
         let mut going = 0;
         loop {
             let portion = look.portion()?;

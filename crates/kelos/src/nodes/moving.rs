@@ -243,7 +243,7 @@ fn follow_to_end(state: &mut SqliteState, log: &mut dyn Log, folder: &Path) -> R
         let after = state.position()?.entry;
         let entries = match log.read(after, PAGE) {
             Ok(entries) => entries,
-            Err(LogError::Trimmed { .. }) => {
+            Err(LogError::RemovedHistory { .. }) => {
                 adopt(state, log, folder)?;
                 continue;
             }

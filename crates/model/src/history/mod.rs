@@ -11,4 +11,4 @@ mod trim;
 pub use policy::{Keepsake, Policy, Ranks, Removal, Room, Situation};
 pub use settings::{HistorySettings, Retention, Term};
 pub use size::{read_size, size_text};
-pub use trim::{Trim, Trimmed};
+pub use trim::{RemovedHistory, Trim};

@@ -46,7 +46,7 @@ impl Trim {
 
 /// The part of a history that was removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trimmed {
+pub struct RemovedHistory {
     /// The turn up to which history may be incomplete; 0 if nothing was removed.
     pub turn: u64,
     /// The last event of that turn.
@@ -61,7 +61,7 @@ pub struct Trimmed {
     pub is_new: bool,
 }
 
-impl Trimmed {
+impl RemovedHistory {
     /// Whether an event with this position may have been removed.
     #[must_use]
     pub fn covers(&self, event: u64) -> bool {

@@ -118,7 +118,7 @@ impl Log for MemoryLog {
         let content = self.0.content();
         let first = content.first();
         if after + 1 < first {
-            return Err(LogError::Trimmed { after, first });
+            return Err(LogError::RemovedHistory { after, first });
         }
         Ok(content.entries.range(after + 1..).take(limit).map(|(_, entry)| entry.clone()).collect())
     }

@@ -167,7 +167,7 @@ pub enum LogError {
     },
     /// Entries that were asked for are trimmed.
     #[error("read the log after entry {after}: it begins with entry {first}")]
-    Trimmed {
+    RemovedHistory {
         /// The position after which was read.
         after: u64,
         /// The position of the first entry that is kept.
@@ -248,7 +248,7 @@ pub trait Log: Send {
     /// Reads entries after a position in order, at most `limit`, and fewer if they are large.
     ///
     /// # Errors
-    /// [`LogError::Trimmed`] when the next one is not kept any more; otherwise when the store fails.
+    /// [`LogError::RemovedHistory`] when the next one is not kept any more; otherwise when the store fails.
     fn read(&mut self, after: u64, limit: usize) -> Result<Vec<LogEntry>, LogError>;
 
     /// Reads the ends of the log.

@@ -78,7 +78,7 @@ impl<S: LocalState> Replica<S> {
         let asked = (self.shown.monotonic)();
         let entries = match log.read(after, PAGE) {
             Ok(entries) => entries,
-            Err(LogError::Trimmed { .. }) => {
+            Err(LogError::RemovedHistory { .. }) => {
                 self.adopt(log, &mut state)?;
                 return Ok(1);
             }
@@ -309,7 +309,7 @@ pub(super) fn medium(error: LogError) -> StoreError {
         LogError::NewerForm { position: entry, form, reads } => StoreError::NewerForm { entry, form, reads },
         LogError::Corrupt { place, what } => StoreError::Corrupt { place, what },
         LogError::Unknown { doing, cause } | LogError::Medium { doing, cause } => StoreError::Medium { doing, cause },
-        other @ (LogError::NotNext { .. } | LogError::Trimmed { .. }) => {
+        other @ (LogError::NotNext { .. } | LogError::RemovedHistory { .. }) => {
             StoreError::Medium { doing: other.to_string(), cause: "another node wrote to it meanwhile".to_owned() }
         }
     }

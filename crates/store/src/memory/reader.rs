@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use kelos_model::backfill::Backfill;
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, Run, Slot, SlotRef, SlotState, WorkflowId};
 
@@ -230,8 +230,8 @@ impl Queries for MemoryDisk {
         Ok(TurnContent { missing, deletions })
     }
 
-    fn trimmed(&self) -> Result<Trimmed, StoreError> {
-        Ok(Trimmed { is_new: true, ..self.state().trimmed })
+    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
+        Ok(RemovedHistory { is_new: true, ..self.state().trimmed })
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

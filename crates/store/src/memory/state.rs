@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
-use kelos_model::history::{Trim, Trimmed};
+use kelos_model::history::{RemovedHistory, Trim};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
@@ -67,7 +67,7 @@ pub(super) struct State {
     backfills: BTreeMap<BackfillId, (usize, Backfill)>,
     pub(super) registers: BTreeMap<(String, String), Value>,
     pub(super) facts: BTreeMap<FactKey, u64>,
-    pub(super) trimmed: Trimmed,
+    pub(super) trimmed: RemovedHistory,
 }
 
 impl State {
@@ -187,7 +187,8 @@ impl State {
             self.turns.drain(1..place.max(1));
             self.digested = self.turns.len();
             self.deletions.retain(|turn, _| *turn >= until.turn);
-            self.trimmed = Trimmed { turn: until.turn, event: until.last_event(), at: Some(until.at), ..self.trimmed };
+            self.trimmed =
+                RemovedHistory { turn: until.turn, event: until.last_event(), at: Some(until.at), ..self.trimmed };
         }
         Ok(())
     }

@@ -273,7 +273,7 @@ fn a_log_begins_behind_a_snapshot(store: &dyn LogStore) {
     let lease = take(&mut *log, "first");
     assert_eq!(log.append(lease.epoch, 1, b"one"), Err(LogError::NotNext { position: 1, last: 40 }));
     log.append(lease.epoch, 41, b"plug").unwrap();
-    assert_eq!(log.read(0, 1), Err(LogError::Trimmed { after: 0, first: 41 }));
+    assert_eq!(log.read(0, 1), Err(LogError::RemovedHistory { after: 0, first: 41 }));
     assert_eq!(log.read(40, 9).unwrap().len(), 1);
     assert_eq!(log.ends().unwrap(), LogEnds { first: 41, last: 41 });
 }
@@ -289,13 +289,13 @@ fn a_log_is_trimmed(store: &dyn LogStore) {
     assert!(log.trim(8).is_err(), "nothing is trimmed before its snapshot");
     log.trim(5).unwrap();
     assert_eq!(other.ends().unwrap(), LogEnds { first: 5, last: 10 });
-    assert_eq!(other.read(3, 9), Err(LogError::Trimmed { after: 3, first: 5 }));
+    assert_eq!(other.read(3, 9), Err(LogError::RemovedHistory { after: 3, first: 5 }));
     assert_eq!(other.read(4, 9).unwrap().len(), 6);
     log.put_snapshot(10, &mut &b"state"[..]).unwrap();
     log.trim(11).unwrap();
     assert_eq!(other.ends().unwrap(), LogEnds { first: 11, last: 10 });
     assert_eq!(other.read(10, 9).unwrap(), []);
-    assert_eq!(other.read(9, 9), Err(LogError::Trimmed { after: 9, first: 11 }));
+    assert_eq!(other.read(9, 9), Err(LogError::RemovedHistory { after: 9, first: 11 }));
     log.append(lease.epoch, 11, b"entry").unwrap();
     assert_eq!(other.ends().unwrap(), LogEnds { first: 11, last: 11 });
 }

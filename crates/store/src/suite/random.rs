@@ -6,7 +6,7 @@ use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, Slo
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
-use kelos_model::history::Trimmed;
+use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState, StepName};
@@ -258,7 +258,7 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
     same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
     same(&walk::events(&*left, About::Anything, 99), &world.left(), "the log");
     let trimmed = left.trimmed().unwrap();
-    assert_eq!(trimmed, Trimmed { is_new: trimmed.is_new, ..right.trimmed().unwrap() });
+    assert_eq!(trimmed, RemovedHistory { is_new: trimmed.is_new, ..right.trimmed().unwrap() });
 }
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
