@@ -4,14 +4,13 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 /// A kind of trouble, or of news, that a rule can name in `when`.
-///
-/// That a slot is late, or will be, belongs here once the scheduler says so in the log: a variant, its name in [`Condition::ALL`], and the
-/// events that begin and end it in [`signals`](crate::signals).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// A slot failed with no retry left, or expired.
     Failed,
+    /// A slot missed its deadline.
+    Late,
     /// A workflow is paused or disabled.
     Paused,
     /// A broken invariant froze a workflow.
@@ -24,18 +23,22 @@ pub enum Condition {
     Script,
     /// An endpoint of storage does not answer, or a source of facts fails.
     Endpoint,
+    /// A disk on which the server writes is nearly full.
+    Disk,
 }
 
 impl Condition {
     /// All of them.
-    pub const ALL: [Condition; 7] = [
+    pub const ALL: [Condition; 9] = [
         Condition::Failed,
+        Condition::Late,
         Condition::Paused,
         Condition::Frozen,
         Condition::Backfill,
         Condition::Worker,
         Condition::Script,
         Condition::Endpoint,
+        Condition::Disk,
     ];
 
     /// Its name in files and messages.
@@ -43,12 +46,14 @@ impl Condition {
     pub const fn as_str(self) -> &'static str {
         match self {
             Condition::Failed => "failed",
+            Condition::Late => "late",
             Condition::Paused => "paused",
             Condition::Frozen => "frozen",
             Condition::Backfill => "backfill",
             Condition::Worker => "worker",
             Condition::Script => "script",
             Condition::Endpoint => "endpoint",
+            Condition::Disk => "disk",
         }
     }
 
@@ -67,7 +72,7 @@ impl Condition {
     /// Whether it is seen by looking at the process, and is in no event.
     #[must_use]
     pub const fn is_observed(self) -> bool {
-        matches!(self, Condition::Script | Condition::Endpoint)
+        matches!(self, Condition::Script | Condition::Endpoint | Condition::Disk)
     }
 
     /// The time that it has to last before it is told, where a rule says nothing.
@@ -75,7 +80,7 @@ impl Condition {
     pub const fn usual_patience(self) -> SignedDuration {
         match self {
             Condition::Paused => SignedDuration::from_hours(24),
-            Condition::Script | Condition::Endpoint => SignedDuration::from_mins(1),
+            Condition::Script | Condition::Endpoint | Condition::Disk => SignedDuration::from_mins(1),
             _ => SignedDuration::ZERO,
         }
     }

@@ -5,7 +5,7 @@ use kelos_engine::Handle;
 use kelos_executors::workers::Hub;
 use kelos_explain::{failures, why};
 use kelos_model::time::format_short;
-use kelos_model::{RunId, SlotRef};
+use kelos_model::{RunId, SlotKey, SlotRef, WorkflowId};
 use kelos_store::Queries;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -34,9 +34,14 @@ impl Details {
     /// Reads why, and what waits for it. Blocks. What can't be read is left out: the notice is sent all the same.
     pub(crate) fn read(notice: &Notice, reader: &dyn Queries, now: Timestamp, url: Option<&str>) -> Details {
         let mut details = Details { link: url.map(|url| link(notice, url)), ..Details::default() };
-        let is_failure = notice.condition == Condition::Failed && !matches!(notice.phase, Phase::Over | Phase::Test);
-        let Some(slot) = notice.run.as_ref().map(|run| &run.slot).filter(|_| is_failure) else { return details };
-        details.why = why::read(reader, slot, now, true, None).ok().map(|why| why.headline);
+        let lasts = !matches!(notice.phase, Phase::Over | Phase::Test);
+        let subject = match notice.condition {
+            Condition::Failed => notice.run.as_ref().map(|run| run.slot.clone()),
+            Condition::Late => notice.members.last().and_then(|member| slot_named(member)),
+            _ => None,
+        };
+        let Some(slot) = subject.filter(|_| lasts) else { return details };
+        details.why = why::read(reader, &slot, now, true, None).ok().map(|why| why.headline);
         let found = failures::find(reader, now).unwrap_or_default();
         let of_it = found.rows.iter().filter(|row| notice.members.contains(&row.slot.to_string()));
         details.followers = of_it.map(|row| row.followers.len()).sum();
@@ -55,12 +60,20 @@ impl Details {
     }
 }
 
+/// The slot with a name.
+fn slot_named(name: &str) -> Option<SlotRef> {
+    let (workflow, key) = name.split_once('@')?;
+    Some(SlotRef::new(WorkflowId::new(workflow).ok()?, SlotKey::parse(key).ok()?))
+}
+
 /// The page of what a notice is about.
 fn link(notice: &Notice, url: &str) -> String {
-    if let Some(run) = &notice.run {
-        return format!("{url}{}", slot_path(&run.slot));
+    let one = notice.members.first().filter(|_| notice.condition == Condition::Late && notice.members.len() == 1);
+    if let Some(slot) = notice.run.as_ref().map(|run| run.slot.clone()).or_else(|| slot_named(one?)) {
+        return format!("{url}{}", slot_path(&slot));
     }
     match (&notice.about.workflow, notice.condition) {
+        (_, Condition::Disk) => format!("{url}/ui/storage"),
         (_, Condition::Script | Condition::Endpoint) => format!("{url}/ui/problems"),
         (Some(workflow), _) => format!("{url}/ui/workflows/{}", segment(workflow.as_str())),
         (None, _) => format!("{url}/ui"),

@@ -6,8 +6,8 @@
 //! it, and sends.
 //!
 //! A notice is stored before it is sent and forgotten after it was accepted: a crash in between sends it again under the same key, and
-//! nothing is lost. Nothing is written while there is nothing to tell. What is *absent*: deadlines, which are a matter of the scheduler
-//! ([`Condition`] has the place for them), and mail, which a command sends.
+//! nothing is lost. Nothing is written while there is nothing to tell. What is *absent*: deadlines, which are a matter of the
+//! scheduler and its log, and mail, which a command sends.
 
 mod alerts;
 mod book;

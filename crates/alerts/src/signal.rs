@@ -1,7 +1,9 @@
 //! Signals: what an event of the log means for alerts.
 
+use jiff::Timestamp;
 use kelos_model::event::BackfillEvent;
 use kelos_model::reason::{Evidence, words};
+use kelos_model::time::format_short;
 use kelos_model::{
     Answer, BackfillId, Event, EventRecord, Outcome, Probe, Reason, RunId, SlotEvent, SlotRef, WorkflowEvent,
     WorkflowId,
@@ -89,12 +91,13 @@ fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
                 run: Some(RunId { slot: slot.clone(), number: *run }),
                 behind: Vec::new(),
             };
-            [signal(failed)].into_iter().chain(lost(*run, outcome)).collect()
+            [signal(failed), signal(in_time(slot))].into_iter().chain(lost(*run, outcome)).collect()
         }
         SlotEvent::BackedOff { run, outcome, .. } | SlotEvent::RunEnded { run, outcome } => {
             lost(*run, outcome).into_iter().collect()
         }
-        SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation))],
+        SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation)), signal(in_time(slot))],
+        SlotEvent::Late { deadline } => vec![signal(late(slot, *deadline))],
         SlotEvent::Succeeded { .. }
         | SlotEvent::Recovered { .. }
         | SlotEvent::MarkedSucceeded { .. }
@@ -102,10 +105,27 @@ fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
         | SlotEvent::Skipped { .. }
         | SlotEvent::Killed { .. }
         | SlotEvent::Aborted { .. } => {
-            vec![signal(Change::Ended { condition: Condition::Failed, member: slot.to_string() })]
+            let repaired = Change::Ended { condition: Condition::Failed, member: slot.to_string() };
+            vec![signal(repaired), signal(in_time(slot))]
         }
         _ => Vec::new(),
     }
+}
+
+fn late(slot: &SlotRef, deadline: Timestamp) -> Change {
+    Change::Began {
+        condition: Condition::Late,
+        cause: slot.workflow.to_string(),
+        member: slot.to_string(),
+        words: format!("{slot} is late: its deadline was {}", format_short(deadline)),
+        run: None,
+        behind: Vec::new(),
+    }
+}
+
+/// A slot that has ended is late no more: if it failed, that is told.
+fn in_time(slot: &SlotRef) -> Change {
+    Change::Ended { condition: Condition::Late, member: slot.to_string() }
 }
 
 fn expired(slot: &SlotRef, explanation: &Reason) -> Change {
@@ -191,4 +211,56 @@ pub trait Directory {
 
     /// The worker that a run was given to; none if it was for no worker.
     fn worker_of(&self, run: &RunId) -> Option<String>;
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::SlotKey;
+
+    use super::*;
+    use crate::book::Book;
+    use crate::phase::Phase;
+    use crate::rule::Rule;
+    use crate::settings::Settings;
+
+    struct Nobody;
+
+    impl Directory for Nobody {
+        fn about(&self, workflow: &WorkflowId) -> About {
+            About { workflow: Some(workflow.clone()), ..About::default() }
+        }
+
+        fn worker_of(&self, _: &RunId) -> Option<String> {
+            None
+        }
+    }
+
+    fn rules() -> Vec<Rule> {
+        let text = r#"{"alerts": {"channels": {"c": {"command": ["true"]}}, "rules": [{"to": ["c"], "when": ["late"]}]}}"#;
+        Settings::parse(text).unwrap().rules
+    }
+
+    #[test]
+    fn late_slots_of_a_workflow_are_one_alert_until_all_have_ended() {
+        let moment = |minute: i64| Timestamp::from_second(minute * 60).unwrap();
+        let slot = |hour: i64| SlotRef::new(WorkflowId::new("w").unwrap(), SlotKey::Time(moment(hour * 60)));
+        let mut book = Book::new(rules(), 0, moment(0));
+        let mut seq = 0;
+        let mut happens = |book: &mut Book, minute: i64, hour: i64, what: SlotEvent| {
+            seq += 1;
+            let event = Event::Slot { slot: slot(hour), what };
+            book.read(&EventRecord { seq, at: moment(minute), previous: 0, event }, &Nobody);
+            book.advance(moment(minute));
+        };
+        happens(&mut book, 60, 0, SlotEvent::Late { deadline: moment(60) });
+        happens(&mut book, 120, 1, SlotEvent::Late { deadline: moment(120) });
+        let told: Vec<_> = book.notices().map(|notice| (notice.phase, notice.words.clone())).collect();
+        let words = "w@1970-01-01T01:00Z is late: its deadline was 1970-01-01T02:00Z".to_owned();
+        assert_eq!(told.last(), Some(&(Phase::Again, words)));
+        happens(&mut book, 130, 0, SlotEvent::Succeeded { run: 1 });
+        assert_eq!(book.incidents().count(), 1, "the other one is still late");
+        happens(&mut book, 140, 1, SlotEvent::Failed { run: 1, outcome: Outcome::Killed });
+        assert_eq!(book.incidents().count(), 0);
+        assert_eq!(book.notices().last().map(|notice| notice.phase), Some(Phase::Over));
+    }
 }

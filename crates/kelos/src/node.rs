@@ -349,7 +349,9 @@ impl Node {
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, storage, &handle, &runtime));
         #[cfg(feature = "alerts")]
-        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage), &runtime);
+        let runs = launcher.dirs().root().to_owned();
+        #[cfg(feature = "alerts")]
+        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage, runs), &runtime);
         Ok(Node {
             history: None,
             handle,

@@ -30,6 +30,8 @@ families! {
     RUN_FOLDER_BYTES = Gauge "kelos_run_folders_bytes" [] "The space that they take on the disk.";
     RUN_FOLDERS_REMOVED = Counter "kelos_run_folders_removed_total" [] "Folders of runs that were removed because their time was over.";
     RUN_FOLDER_BYTES_REMOVED = Counter "kelos_run_folders_removed_bytes_total" [] "The space that they took.";
+    EVENTS_REMOVED = Counter "kelos_history_removed_events_total" [] "Events that were removed from the log because their time was over.";
+    HISTORY_RUNS_REMOVED = Counter "kelos_history_removed_runs_total" [] "Runs that were removed from the database because their time was over.";
     RUNS_LIMIT = Gauge "kelos_runs_limit" [] "How many runs of all workflows may be live at a time; only of the leader.";
     RUNS_LIVE = Gauge "kelos_runs_live" [] "Live runs that take a permit of the limit on all; only of the leader.";
     RUNS_QUEUED = Gauge "kelos_runs_queued" [] "Queued slots that only the limit on all runs holds back; only of the leader.";
@@ -43,6 +45,9 @@ families! {
     ENDPOINT_CALLS_TOTAL = Counter "kelos_endpoint_calls_total" ["endpoint", "result"] "Calls of an endpoint of storage that ended: answered or failed.";
     ENDPOINT_BROKEN = Gauge "kelos_endpoint_broken" ["endpoint"] "Whether the circuit breaker of an endpoint of storage is open.";
     PROBLEMS = Gauge "kelos_problems" ["severity"] "Problems of definitions, sources and settings, by severity: error or warning.";
+    ALERTS = Gauge "kelos_alerts_open" ["condition"] "Alerts that are open, by condition; only of the leader, where there are rules.";
+    ALERT_NOTICES = Gauge "kelos_alert_notices_waiting" ["channel"] "Notices that wait for a channel; only of the leader.";
+    ALERT_NOTICES_SENT = Counter "kelos_alert_notices_total" ["channel", "result"] "Notices and attempts of a channel since this process leads: sent or failed.";
     BACKFILLS = Gauge "kelos_backfills" [] "Backfills with slots that have not ended.";
     BACKFILL_SLOTS = Gauge "kelos_backfill_slots" [] "Slots of backfills that have not ended.";
     COMPLETE = Gauge "kelos_metrics_complete" [] "Whether what was stored at the start is counted; before it, numbers of workflows are left out.";
@@ -52,6 +57,7 @@ families! {
     WAITING = Gauge "kelos_slots_waiting" ["project", "workflow", "reason"] "Slots that wait, by the code of the first reason.";
     RUNS = Counter "kelos_runs_total" ["project", "workflow", "outcome"] "Runs that ended, by outcome.";
     RUN_SECONDS = Histogram "kelos_run_seconds" ["project", "workflow"] "How long runs took that ended, from their start.";
+    DEADLINES_MISSED = Counter "kelos_deadlines_missed_total" ["project", "workflow"] "Slots that missed their deadlines.";
     START_LATENESS = Gauge "kelos_start_lateness_seconds" ["project", "workflow"] "How long ago the oldest slot was due that has not started; 0 if there is none.";
     FINISH_LATENESS = Gauge "kelos_finish_lateness_seconds" ["project", "workflow"] "How long ago the oldest slot was due that has not ended; 0 if there is none.";
     PAUSED = Gauge "kelos_workflow_paused" ["project", "workflow"] "Whether a workflow is paused, disabled or frozen; of others together, how many are.";

@@ -208,6 +208,8 @@ impl LedgerText<'_> {
                 family.histogram(labels, &RUN_BOUNDS, &runs.lengths, runs.seconds);
             }
         }
+        let mut family = self.text.family(&families::DEADLINES_MISSED);
+        self.workflows.iter().for_each(|(labels, counts)| family.add(labels, counts.missed));
         self.lateness(&families::START_LATENESS, |counts| counts.unstarted);
         self.lateness(&families::FINISH_LATENESS, |counts| counts.unfinished);
         let mut family = self.text.family(&families::PAUSED);

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use kelos::Node;
 use kelos::history::History;
+use kelos_alerts::{AlertsStatus, Condition};
 use kelos_core::{Capacity, InspectCapacity};
 use kelos_engine::Status;
 use kelos_executors::workers::Seen;
+use kelos_model::history::RemovedHistory;
 use kelos_model::{Actor, WorkflowId};
 use kelos_sandbox::Severity;
 
@@ -35,6 +37,7 @@ pub struct Metrics {
 struct Answers {
     capacity: Option<Capacity>,
     bytes: Option<u64>,
+    removed: RemovedHistory,
 }
 
 /// The part of the metrics that a caller may see.
@@ -117,6 +120,8 @@ impl Metrics {
         if let Some(bytes) = answers.bytes {
             text.one(&families::STORE_BYTES, bytes);
         }
+        text.one(&families::EVENTS_REMOVED, answers.removed.events);
+        text.one(&families::HISTORY_RUNS_REMOVED, answers.removed.runs);
         if let Some(history) = self.node.history() {
             write_history(text, history);
         }
@@ -143,6 +148,9 @@ impl Metrics {
             let count = problems.iter().filter(|problem| problem.severity == severity).count();
             family.add(&labels(&[("severity", name)]), count);
         }
+        if let Some(alerts) = self.node.alerts().filter(|_| self.leads()) {
+            write_alerts(text, &alerts.status());
+        }
     }
 
     /// The answers that are asked for now and then. Old ones are shown while new ones are on their way, so that a scrape never waits for
@@ -165,13 +173,15 @@ impl Metrics {
     /// Asks the engine for its capacity if it leads, and the store for its size.
     async fn ask(self) -> Answers {
         let reader = self.node.reader().clone();
-        let bytes = tokio::task::spawn_blocking(move || reader.space());
+        let read = tokio::task::spawn_blocking(move || (reader.space(), reader.trimmed()));
         let capacity = match self.leads() {
             true => self.node.handle().ask(&Actor::system("metrics"), InspectCapacity).await.ok(),
             false => None,
         };
-        let bytes = bytes.await.ok().and_then(Result::ok).flatten().map(|space| space.file);
-        let answers = Answers { capacity, bytes };
+        let (space, removed) = read.await.ok().unzip();
+        let bytes = space.and_then(Result::ok).flatten().map(|space| space.file);
+        let removed = removed.and_then(Result::ok).unwrap_or_default();
+        let answers = Answers { capacity, bytes, removed };
         self.remember(answers.clone());
         answers
     }
@@ -189,6 +199,23 @@ fn write_history(text: &mut Text, history: &History) {
     let removed = history.removed();
     text.one(&families::RUN_FOLDERS_REMOVED, removed.folders);
     text.one(&families::RUN_FOLDER_BYTES_REMOVED, removed.bytes);
+}
+
+fn write_alerts(text: &mut Text, status: &AlertsStatus) {
+    let mut open: BTreeMap<&str, u64> = Condition::ALL.iter().map(|condition| (condition.as_str(), 0)).collect();
+    for incident in &status.open {
+        *open.entry(incident.condition.as_str()).or_default() += 1;
+    }
+    let mut family = text.family(&families::ALERTS);
+    open.iter().for_each(|(condition, count)| family.add_with("", "condition", condition, count));
+    let channels: Vec<_> = status.channels.iter().map(|one| (labels(&[("channel", &one.name)]), one)).collect();
+    let mut family = text.family(&families::ALERT_NOTICES);
+    channels.iter().for_each(|(labels, one)| family.add(labels, one.waiting));
+    let mut family = text.family(&families::ALERT_NOTICES_SENT);
+    for (labels, one) in &channels {
+        family.add_with(labels, "result", "sent", one.sent);
+        family.add_with(labels, "result", "failed", one.failed);
+    }
 }
 
 fn write_capacity(text: &mut Text, capacity: &Capacity) {

@@ -96,6 +96,8 @@ pub(crate) struct Counts {
     pub(crate) unfinished: Option<Timestamp>,
     /// Whether it is paused or frozen; of many, how many are.
     pub(crate) paused: u64,
+    /// The number of slots that missed their deadlines since this process counts.
+    pub(crate) missed: u64,
 }
 
 impl Counts {
@@ -109,6 +111,7 @@ impl Counts {
         self.unstarted = oldest(self.unstarted, other.unstarted);
         self.unfinished = oldest(self.unfinished, other.unfinished);
         self.paused += other.paused;
+        self.missed += other.missed;
     }
 }
 
@@ -274,6 +277,7 @@ impl WorkflowCounts {
         slot.state = after;
         self.follow_run(&mut slot, event, at);
         match event {
+            SlotEvent::Late { .. } => self.counts.missed += 1,
             SlotEvent::Looked { explanation } => slot.reason = reasons.id(reasons::of_explanation(explanation)),
             SlotEvent::Planned { backfill, .. } | SlotEvent::Reopened { backfill, .. } => {
                 slot.backfill.clone_from(backfill);

@@ -42,7 +42,9 @@ SELECT w.name AS workflow,
        s.priority,
        s.backfill,
        s.external_id,
-       s.last_event
+       s.last_event,
+       instant(s.late) AS missed_deadline,
+       s.late AS missed_deadline_ms
 FROM main.slots s
 JOIN main.workflows w ON w.id = s.workflow;
 

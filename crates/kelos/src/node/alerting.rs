@@ -1,10 +1,14 @@
 //! The alerts of a node: what of it is looked at, and its channels among its problems.
 
+use std::path::{Path, PathBuf};
+
 use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
 use kelos_engine::Handle;
 use kelos_engine::sources::Sources;
 use kelos_executors::http::Http;
+use kelos_executors::local::DiskSpace;
 use kelos_executors::workers::Hub;
+use kelos_model::history::size_text;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
@@ -14,17 +18,18 @@ use tokio::runtime::Handle as Runtime;
 pub(super) fn start(
     config: Option<(Settings, Option<String>)>,
     (handle, http, hub): (&Handle, &Http, &Hub),
-    (scripts, sources, storage): (&Option<ScriptFolder>, &Sources, &Storage),
+    (scripts, sources, storage, runs): (&Option<ScriptFolder>, &Sources, &Storage, PathBuf),
     runtime: &Runtime,
 ) -> Option<Alerts> {
     let (settings, url) = config?;
-    let lookout = lookout(scripts.clone(), sources.clone(), storage.clone());
+    let lookout = lookout(scripts.clone(), sources.clone(), storage.clone(), runs);
     let (handle, http, hub) = (handle.clone(), http.clone(), hub.clone());
     Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
 }
 
-/// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, and sources of facts.
-fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) -> Lookout {
+/// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, sources of facts, and the disk of the
+/// folder of runs.
+fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, runs: PathBuf) -> Lookout {
     Box::new(move || {
         let mut found = Observation { knows_scripts: true, ..Observation::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
@@ -53,8 +58,24 @@ fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage) ->
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
+        look_at_disk(&runs, &mut found);
         found
     })
+}
+
+fn look_at_disk(runs: &Path, found: &mut Observation) {
+    let Some(space) = DiskSpace::of(runs) else { return };
+    let cause = format!("the disk of {}", runs.display());
+    if !space.is_low() {
+        found.well.insert((Condition::Disk, cause));
+        return;
+    }
+    let words = format!(
+        "{cause} is nearly full: {} of {} are free; kelos storage says what takes how much",
+        size_text(space.free),
+        size_text(space.total)
+    );
+    found.troubles.push(Trouble { condition: Condition::Disk, about: About::default(), words, cause });
 }
 
 fn script(problem: &Problem) -> Trouble {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kelos_executors::local::{DiskSpace, FULL, LOW_PART};
 use kelos_model::time::text::span;
 
 use super::bytes;
@@ -9,14 +10,6 @@ use crate::doctor::diagnosis::Diagnosis;
 
 const CHECK: &str = "disk";
 
-/// Free space below which nothing can be written soon.
-const FULL: u64 = 200 << 20;
-/// Free space that is worth a warning.
-const LOW: u64 = 1 << 30;
-/// On small disks the same as a part of the whole: one of so many.
-const LOW_PART: u64 = 20;
-/// Free space that is enough, however large the disk is.
-const PLENTY: u64 = 20 << 30;
 /// The size of the write-ahead log from which it is a question why it does not shrink.
 const LONG_LOG: u64 = 1 << 30;
 /// Open files that a server needs.
@@ -108,7 +101,7 @@ fn summary(usage: &DiskUsage) -> String {
 }
 
 fn space(space: &Space) -> Option<Diagnosis> {
-    let is_low = space.free < LOW || (space.free < space.total / LOW_PART && space.free < PLENTY);
+    let is_low = DiskSpace { free: space.free, total: space.total }.is_low();
     let words = format!("only {} of {} are free for {}", bytes(space.free), bytes(space.total), space.holds);
     let advice = "make room: let folders of runs go sooner, by \"history\" in the file of --config; kelos storage says what takes how much";
     match (space.free < FULL, is_low) {
