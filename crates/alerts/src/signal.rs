@@ -236,7 +236,8 @@ mod tests {
     }
 
     fn rules() -> Vec<Rule> {
-        let text = r#"{"alerts": {"channels": {"c": {"command": ["true"]}}, "rules": [{"to": ["c"], "when": ["late"]}]}}"#;
+        let text =
+            r#"{"alerts": {"channels": {"c": {"command": ["true"]}}, "rules": [{"to": ["c"], "when": ["late"]}]}}"#;
         Settings::parse(text).unwrap().rules
     }
 

@@ -296,7 +296,13 @@ impl Node {
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
     pub fn start(mut config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let (history, is_shared) = (config.history.take(), config.log.is_some());
-        let mut node = Node::without_history(config, store, runtime.clone())?;
+        #[cfg(feature = "alerts")]
+        let alerts = config.alerts.take();
+        let mut node = Node::assemble(config, store, runtime.clone())?;
+        #[cfg(feature = "alerts")]
+        {
+            node.alerts = alerting::start(alerts, &node, &runtime);
+        }
         #[cfg(feature = "checkpoints")]
         let vouch = node.checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));
         #[cfg(not(feature = "checkpoints"))]
@@ -306,7 +312,8 @@ impl Node {
         Ok(node)
     }
 
-    fn without_history(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
+    /// A node without alerts and history, which look at all that it has.
+    fn assemble(config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let (launcher, reader): (_, Arc<dyn Queries>) = (Node::launcher_of(&config)?, store.reader());
         #[cfg(feature = "nodes")]
         let files = shared_files(&config, &*reader)?;
@@ -348,10 +355,6 @@ impl Node {
         let inbox = config.log.as_ref().map(|log| inbox_of(log, &handle, &runtime)).transpose()?;
         #[cfg(feature = "checkpoints")]
         let checkpoints = config.checkpoints.map(|kept| recorder(kept, &config.trust, storage, &handle, &runtime));
-        #[cfg(feature = "alerts")]
-        let runs = launcher.dirs().root().to_owned();
-        #[cfg(feature = "alerts")]
-        let alerts = alerting::start(config.alerts, (&handle, &http, &desk), (&scripts, &sources, storage, runs), &runtime);
         Ok(Node {
             history: None,
             handle,
@@ -375,7 +378,7 @@ impl Node {
             #[cfg(feature = "checkpoints")]
             checkpoints,
             #[cfg(feature = "alerts")]
-            alerts,
+            alerts: None,
         })
     }
 

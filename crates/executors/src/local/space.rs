@@ -7,7 +7,7 @@ use rustix::fs::statvfs;
 /// Free space below which nothing can be written soon, in bytes.
 pub const FULL: u64 = 200 << 20;
 /// Free space that is worth a warning.
-const LOW: u64 = 1 << 30;
+pub const LOW: u64 = 1 << 30;
 /// On small disks the same as a part of the whole: one of so many.
 pub const LOW_PART: u64 = 20;
 /// Free space that is enough, however large the disk is.

@@ -3,27 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
-use kelos_engine::Handle;
 use kelos_engine::sources::Sources;
-use kelos_executors::http::Http;
 use kelos_executors::local::DiskSpace;
-use kelos_executors::workers::Hub;
 use kelos_model::history::size_text;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
 use tokio::runtime::Handle as Runtime;
 
+use super::Node;
+
 /// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
-pub(super) fn start(
-    config: Option<(Settings, Option<String>)>,
-    (handle, http, hub): (&Handle, &Http, &Hub),
-    (scripts, sources, storage, runs): (&Option<ScriptFolder>, &Sources, &Storage, PathBuf),
-    runtime: &Runtime,
-) -> Option<Alerts> {
+pub(super) fn start(config: Option<(Settings, Option<String>)>, node: &Node, runtime: &Runtime) -> Option<Alerts> {
     let (settings, url) = config?;
-    let lookout = lookout(scripts.clone(), sources.clone(), storage.clone(), runs);
-    let (handle, http, hub) = (handle.clone(), http.clone(), hub.clone());
+    let runs = node.launcher.dirs().root().to_owned();
+    let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), runs);
+    let (handle, http, hub) = (node.handle.clone(), node.http.clone(), node.desk.clone());
     Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
 }
 

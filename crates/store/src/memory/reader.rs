@@ -202,7 +202,8 @@ impl Queries for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        let own = filter.slot.as_ref().map(|slot| state.runs_of(slot));
+        // They are read back to where they were removed, as other stores read them.
+        let own = filter.slot.as_ref().filter(|_| state.trimmed.turn > 0).map(|slot| state.runs_of(slot));
         let passes = |run: &&Run| filter.passes(run) && own.as_ref().is_none_or(|own| own.contains(&run.seq));
         page_of(state.runs.values().map(Box::as_ref).filter(passes), Span::WHOLE, &paging, |run| run.seq)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kelos_executors::local::{DiskSpace, FULL, LOW_PART};
+use kelos_executors::local::{DiskSpace, FULL, LOW, LOW_PART};
 use kelos_model::time::text::span;
 
 use super::bytes;
