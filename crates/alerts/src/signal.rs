@@ -256,12 +256,13 @@ mod tests {
         happens(&mut book, 60, 0, SlotEvent::Late { deadline: moment(60) });
         happens(&mut book, 120, 1, SlotEvent::Late { deadline: moment(120) });
         let told: Vec<_> = book.notices().map(|notice| (notice.phase, notice.words.clone())).collect();
-        let words = "w@1970-01-01T01:00Z is late: its deadline was 1970-01-01T02:00Z".to_owned();
+        let words = "w@1970-01-01T01:00:00.000Z is late: its deadline was 1970-01-01T02:00Z".to_owned();
         assert_eq!(told.last(), Some(&(Phase::Again, words)));
         happens(&mut book, 130, 0, SlotEvent::Succeeded { run: 1 });
-        assert_eq!(book.incidents().count(), 1, "the other one is still late");
+        let late = |book: &Book| book.incidents().filter(|one| one.condition == Condition::Late).count();
+        assert_eq!(late(&book), 1, "the other one is still late");
         happens(&mut book, 140, 1, SlotEvent::Failed { run: 1, outcome: Outcome::Killed });
-        assert_eq!(book.incidents().count(), 0);
+        assert_eq!(late(&book), 0, "what failed is told by another alert");
         assert_eq!(book.notices().last().map(|notice| notice.phase), Some(Phase::Over));
     }
 }

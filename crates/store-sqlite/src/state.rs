@@ -19,7 +19,7 @@ use super::leader::Leadership;
 use super::reader::SqliteReader;
 use super::watch::FileWatch;
 use super::writer::Writer;
-use super::{connection, epochs, followed, lock_path, open, turns};
+use super::{connection, epochs, followed, lock_path, open, trim, turns};
 
 /// The state of a node in a SQLite file.
 #[derive(Debug)]
@@ -230,7 +230,8 @@ fn adopt(
 fn is_past_of(own: &Connection, copy: &Connection) -> Result<(), Fault> {
     let (here, there) = (position(own)?, position(copy)?);
     let has_turn = match here.turn {
-        Some(last) => turns::at(copy, last.turn)? == Some(last),
+        // The records of turns that were removed there were those of all nodes.
+        Some(last) => last.turn < trim::read(copy)?.turn || turns::at(copy, last.turn)? == Some(last),
         None => true,
     };
     let has_plug = match followed::reigns(own, 1)?.pop() {

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_model::history::Trim;
 use kelos_store::log::{
     FORM, Holder, Inbox, LeaseTiming, LocalState, Log, LogError, LogJournal, LogParts, LogState, LogStore,
-    MemoryLogStore,
+    MemoryLogStore, Reign,
 };
 use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
-use kelos_store::{Commit, Journal, PageRequest, StoreError};
+use kelos_store::{Commit, Journal, PageRequest, StoreError, StoredState};
 use kelos_store_sqlite::{SharedLogStore, SqliteState, SqliteStore};
 use tempfile::TempDir;
 
@@ -185,4 +186,28 @@ fn a_file_is_its_own_log_or_the_state_of_a_node() {
     SqliteState::into_embedded(nodes.file("two")).unwrap();
     let mut embedded = SqliteStore::open(nodes.file("two")).unwrap();
     assert!(embedded.lease("", Timestamp::UNIX_EPOCH, 1000).unwrap().is_some());
+}
+
+#[test]
+fn a_node_that_was_away_takes_a_copy_whose_history_was_removed() {
+    let nodes = Nodes::new();
+    let mut states = ["here", "away"].map(|name| SqliteState::open(nodes.file(name)).unwrap());
+    let reign =
+        Reign { epoch: 1, node: "here".to_owned(), address: None, at: Timestamp::UNIX_EPOCH, reason: String::new() };
+    states.iter_mut().for_each(|state| state.begin(1, &reign).unwrap());
+    let [here, away] = &mut states;
+    let mut position = 1;
+    for (turn, commit) in history(7, 12).into_iter().filter(|commit| !commit.is_empty()).enumerate() {
+        position += 1;
+        here.follow(position, 1, &commit, &mut |_| Ok(())).unwrap();
+        if turn < 2 {
+            away.follow(position, 1, &commit, &mut |_| Ok(())).unwrap();
+        }
+    }
+    let trim = Some(Trim { until: 5, stretches: vec![(1, 3)] });
+    here.follow(position + 1, 1, &Commit { trim, ..Commit::default() }, &mut |_| Ok(())).unwrap();
+    let (_, mut copy) = here.copy(nodes.folder.path()).unwrap();
+    away.adopt(&mut *copy, nodes.folder.path(), &mut |_| Ok(())).unwrap();
+    assert_eq!(away.position().unwrap(), here.position().unwrap());
+    assert_eq!(away.reader().trimmed().unwrap().turn, 5);
 }

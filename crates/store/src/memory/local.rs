@@ -40,7 +40,9 @@ impl State {
 
     /// Fails if a copy lacks what this state has.
     fn is_past_of(&self, copy: &State) -> Result<(), StoreError> {
-        let has_turn = self.turns.last().is_none_or(|last| copy.turns.contains(last));
+        // The records of turns that were removed there were those of all nodes.
+        let is_removed = |last: &TurnRecord| last.turn < copy.trimmed.turn;
+        let has_turn = self.turns.last().is_none_or(|last| is_removed(last) || copy.turns.contains(last));
         let has_plug = self.followed.reigns.last().is_none_or(|last| copy.followed.reigns.contains(last));
         match has_turn && has_plug {
             true => Ok(()),
