@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos::history::{Archive, HistoryConfig};
+use kelos::{Node, NodeConfig};
 use kelos_core::{Config, Input, Rerun, TrimHistory};
 use kelos_engine::trimming::TrimLook;
 use kelos_engine::turn::Turns;
-use kelos_model::history::{Retention, Term, Trim};
+use kelos_model::history::{HistorySettings, Retention, Term, Trim};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{Job, Provenance};
 use kelos_model::{Actor, Outcome, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{EventFilter, Journal, Lease, PageRequest, RunFilter, StoredState};
 use kelos_store_sqlite::SqliteStore;
 
@@ -174,4 +177,47 @@ fn a_year_at_a_steady_rate_ends_with_a_flat_log() {
     let (steady, end) = (sizes[5], sizes[19]);
     assert!(end.0 <= steady.0 + 20 && end.1 <= steady.1 + 20, "events and turns {steady:?}, at the end {end:?}");
     bench.verified();
+}
+
+/// A node on a database whose history is old removes it, and archives it before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_archives_what_it_removes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    bench.until(start() + SignedDuration::from_hours(20 * 24));
+    let before = bench.store.reader().last_seq().unwrap();
+    drop(bench.store);
+    let place = folder.path().join("archive");
+    std::fs::create_dir(&place).unwrap();
+    let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 5}}"#).unwrap();
+    let archive = Archive::new(&format!("file:{}", place.display()), &Storage::new(StorageConfig::default())).unwrap();
+    let mut config = NodeConfig::new(folder.path().join("runs"), Vec::new());
+    config.history = Some(HistoryConfig { settings, roots: Vec::new(), archive: Some(archive) });
+    let store = Box::new(SqliteStore::open(folder.path().join("kelos.db")).unwrap());
+    let node = Node::start(config, store, tokio::runtime::Handle::current()).unwrap();
+    let history = node.history().expect("it is bounded").clone();
+    for _ in 0..600 {
+        if history.database().is_some() {
+            break;
+        }
+        history.look();
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(history.database().is_some(), "it has looked");
+    let trimmed = node.reader().trimmed().unwrap();
+    node.stop().await;
+    assert_eq!(history.problem(), None);
+    assert!(trimmed.events > 0 && trimmed.runs > 0, "{trimmed:?}");
+    let mut archived: Vec<_> = std::fs::read_dir(&place).unwrap().map(|one| one.unwrap().path()).collect();
+    archived.sort();
+    let lines: Vec<String> = archived
+        .iter()
+        .flat_map(|file| std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let events = lines.iter().filter(|line| line.starts_with("{\"event\":")).count() as u64;
+    assert_eq!(events, trimmed.event, "all events up to the last turn that is incomplete are in the archive");
+    assert!(trimmed.event < before + 1000);
+    let store = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
+    let verified = kelos_explain::verify::verify(&*store.reader(), 9).unwrap();
+    assert_eq!(verified.disagreements, Vec::new());
 }
