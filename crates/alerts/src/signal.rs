@@ -91,12 +91,12 @@ fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
                 run: Some(RunId { slot: slot.clone(), number: *run }),
                 behind: Vec::new(),
             };
-            [signal(failed), signal(in_time(slot))].into_iter().chain(lost(*run, outcome)).collect()
+            [signal(failed), signal(late_no_more(slot))].into_iter().chain(lost(*run, outcome)).collect()
         }
         SlotEvent::BackedOff { run, outcome, .. } | SlotEvent::RunEnded { run, outcome } => {
             lost(*run, outcome).into_iter().collect()
         }
-        SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation)), signal(in_time(slot))],
+        SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation)), signal(late_no_more(slot))],
         SlotEvent::Late { deadline } => vec![signal(late(slot, *deadline))],
         SlotEvent::Succeeded { .. }
         | SlotEvent::Recovered { .. }
@@ -106,7 +106,7 @@ fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
         | SlotEvent::Killed { .. }
         | SlotEvent::Aborted { .. } => {
             let repaired = Change::Ended { condition: Condition::Failed, member: slot.to_string() };
-            vec![signal(repaired), signal(in_time(slot))]
+            vec![signal(repaired), signal(late_no_more(slot))]
         }
         _ => Vec::new(),
     }
@@ -124,7 +124,7 @@ fn late(slot: &SlotRef, deadline: Timestamp) -> Change {
 }
 
 /// A slot that has ended is late no more: if it failed, that is told.
-fn in_time(slot: &SlotRef) -> Change {
+fn late_no_more(slot: &SlotRef) -> Change {
     Change::Ended { condition: Condition::Late, member: slot.to_string() }
 }
 
