@@ -1,8 +1,6 @@
 //! Apps beside scripts, from the command line.
 
-mod support;
-
-use support::{Folder, run};
+use crate::support::{Folder, run};
 
 const TASKS: &str = r#"{
   "day": {"bash_cmd": "echo {date}"},

@@ -1,14 +1,12 @@
 //! Coming from Celos, and going back: import, export, shadow.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Folder, Server, run};
 use serde_json::{Value, json};
-use support::{Folder, Server, run};
 
 const AS_OF: &str = "2016-02-10T12:05Z";
 
@@ -27,7 +25,7 @@ fn scripts() -> Folder {
     Folder::with(&[("workflows/ingest.js", &ingest), ("defaults/cluster.js", &cluster)])
 }
 
-fn import(folder: &Folder, more: &[&str]) -> support::Said {
+fn import(folder: &Folder, more: &[&str]) -> crate::support::Said {
     let database = database();
     let mut args = vec!["import", "celos", &database, "--as-of", AS_OF];
     args.extend(more);
@@ -130,7 +128,7 @@ fn commands(trigger: &str) -> Folder {
     folder
 }
 
-fn shadow(folder: &Folder, address: &str, more: &[&str]) -> support::Said {
+fn shadow(folder: &Folder, address: &str, more: &[&str]) -> crate::support::Said {
     let mut args = vec!["shadow", address, "--workflows", "workflows", "--defaults", "defaults", "--once"];
     args.extend(more);
     folder.run(&args)
@@ -140,7 +138,7 @@ fn shadow(folder: &Folder, address: &str, more: &[&str]) -> support::Said {
 fn a_shadow_agrees_with_a_server_that_does_the_same() {
     let folder = commands("celos.alwaysTrigger()");
     let server = Server::up(&folder);
-    support::eventually("all slots succeeded", || {
+    crate::support::eventually("all slots succeeded", || {
         let states = folder.states("w");
         (states.len() >= 4 && states.iter().all(|state| state == "succeeded")).then_some(())
     });

@@ -1,9 +1,7 @@
 //! `mark`, `skip` and `rerun --downstream`, as people use them.
 
-mod support;
-
+use crate::support::{Folder, Server, eventually};
 use jiff::{Timestamp, ToSpan};
-use support::{Folder, Server, eventually};
 
 /// The hour before this one: its slot is there, and no other comes while the test runs, but for the hour's turn.
 fn hour() -> String {

@@ -1,9 +1,7 @@
 //! `kelos check` finds the mistakes of all files at once, each with its place and what was probably meant.
 
-mod support;
-
+use crate::support::Folder;
 use serde_json::Value;
-use support::Folder;
 
 /// A definition on the lines from 1 on, with these fields beside the usual ones.
 fn script(id: &str, fields: &[(&str, &str)]) -> String {

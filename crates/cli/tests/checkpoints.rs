@@ -1,16 +1,14 @@
 //! Signed checkpoints: where they go, and what `kelos verify --against` finds with them.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::path::Path;
 
+use crate::support::webhook::webhook;
+use crate::support::{Folder, Server, eventually};
 use kelos_store::{Digest, PageRequest, StoredState};
 use kelos_store_sqlite::SqliteStore;
 use rusqlite::Connection;
 use serde_json::Value;
-use support::webhook::webhook;
-use support::{Folder, Server, eventually};
 
 const WORKFLOWS: &str = r#"celos.defineWorkflow({
     "id": "tick",
@@ -170,7 +168,7 @@ fn a_target_that_is_away_is_a_problem_and_gets_all_later() {
     let server = up(&folder);
     let address = server.address().to_owned();
     let mut api = || {
-        let said = support::run(&["ls", "--server", &address]);
+        let said = crate::support::run(&["ls", "--server", &address]);
         assert_eq!(said.code, 0, "{}", said.err);
         let text = get(&format!("{address}/api/v1/problems"));
         let found: Value = serde_json::from_str(&text).expect("JSON");

@@ -1,8 +1,6 @@
 //! Deploying with a target file on this machine, and through a server.
 
-mod support;
-
-use support::{Folder, Said, Server, run_in};
+use crate::support::{Folder, Said, Server, run_in};
 
 const SCRIPT: &str = r#"
 importDefaults("words");

@@ -1,15 +1,13 @@
 //! `kelos doctor`, beside a real server, without one, and from elsewhere; and its bundle, in which secrets are looked for.
 
-mod support;
-
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Folder, Said, Server, eventually, kelos};
 use rusqlite::Connection;
 use serde_json::Value;
-use support::{Folder, Said, Server, eventually, kelos};
 
 const WORKFLOWS: &str = r#"kelos.workflow("tick", {schedule: "* * * * *", shell: "true"});
 "#;

@@ -1,8 +1,6 @@
 //! Runs of flows on the command line: started by a name, followed, shown, signalled and resumed.
 
-mod support;
-
-use support::{Folder, Server, eventually};
+use crate::support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 kelos.flow("etl", { concurrency: 9, steps: {

@@ -1,13 +1,11 @@
 //! `kelos init`: what it writes is right, tested and runs; what it refuses stays as it is.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Folder, Server, eventually, run_in};
+use crate::support::{Folder, Server, eventually, run_in};
 
 /// Names that a shell, a URL or an option would take for something else.
 const ODD_NAMES: [&str; 4] = ["first", "it's a \"né\" $(touch x); #1?&%41\\", "-x", "workflows"];

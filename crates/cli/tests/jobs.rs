@@ -1,9 +1,7 @@
 //! Jobs on the command line: submitted, explained, and acted on by their ids.
 
-mod support;
-
+use crate::support::{Folder, Server, eventually};
 use serde_json::{Value, json};
-use support::{Folder, Server, eventually};
 
 const TASKS: &str = r#"{
     "fetch": {"job_id": "{date}_{client_id}", "bash_cmd": "echo fetched {client_id}; test -e mended || test {client_id} != 3",

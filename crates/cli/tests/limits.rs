@@ -1,12 +1,10 @@
 //! What the system refuses: a port that is held for a moment, files beyond `ulimit -f`.
 
-mod support;
-
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::{Folder, Server, eventually, kelos};
+use crate::support::{Folder, Server, eventually, kelos};
 
 /// A workflow with a slot for each of so many minutes, run at once.
 fn eager(id: &str, minutes: i64, shell: &str) -> String {

@@ -1,14 +1,12 @@
 //! Times, slots and workflows as people type them.
 
-mod support;
-
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crate::support::{Folder, Said, Server, eventually, kelos, run};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan, Zoned};
 use serde_json::Value;
-use support::{Folder, Said, Server, eventually, kelos, run};
 
 /// A moment far enough from now that it does not come while a test runs.
 struct Plan {

@@ -1,9 +1,7 @@
 //! `kelos new --rust`: the files of a program with jobs of its own. That the project compiles, passes its tests and runs is
 //! checked with packages by `cargo xtask package --outside`.
 
-mod support;
-
-use support::{Folder, run};
+use crate::support::{Folder, run};
 
 const FILES: [&str; 5] = ["Cargo.toml", "src/lib.rs", "src/main.rs", "tests/week.rs", ".gitignore"];
 

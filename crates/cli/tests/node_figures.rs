@@ -1,10 +1,6 @@
 //! Figures of several nodes, printed and not judged: `cargo test --release -p kelos-cli --test node_figures -- --ignored --nocapture`,
 //! with `servers/run with redis --` before it, or another store. KELOS_TEST_PROGRAM may name a release build of the program.
 
-#[path = "browser/past.rs"]
-mod past;
-mod support;
-
 mod figures {
     use std::net::{SocketAddr, ToSocketAddrs};
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,9 @@
 //! Nodes that share a log, as real processes.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Folder, Server, within};
 use serde_json::Value;
-use support::{Folder, Server, within};
 
 /// The time until a node follows, or leads: also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

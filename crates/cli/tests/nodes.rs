@@ -1,11 +1,9 @@
 //! Several nodes over one log in a folder: with real processes.
 
-mod support;
-
 use std::path::Path;
 
-use support::nodes::{Ledger, Nodes};
-use support::{Folder, Server, eventually, kelos, run_in};
+use crate::support::nodes::{Ledger, Nodes};
+use crate::support::{Folder, Server, eventually, kelos, run_in};
 
 /// A workflow with one slot: the hour that began last.
 fn once(id: &str, shell: &str) -> String {
@@ -328,6 +326,6 @@ fn nodes_that_can_not_be_are_told_what_was_expected() {
     // That port has no listener.
     let mut away = kelos(&["serve", "--port", "0", "--state", "other"]);
     away.current_dir(nodes.folder.path()).env("KELOS_STORE", "redis://kelos:hunter2@127.0.0.1:1/0");
-    let away = support::Said::of(away.output().expect("kelos")).fails(1);
+    let away = crate::support::Said::of(away.output().expect("kelos")).fails(1);
     assert!(away.contains("Connection refused") && !away.contains("hunter2"), "{away}");
 }

@@ -1,9 +1,7 @@
 //! Commands that need no server.
 
-mod support;
-
+use crate::support::{Folder, run};
 use serde_json::Value;
-use support::{Folder, run};
 
 const GOOD: &str = r#"
 celos.defineWorkflow({

@@ -1,13 +1,11 @@
 //! The Python package in `python/`: its own tests against a real server, and its bridge, by which an app runs a plugin. Without Python 3
 //! they say so, and check nothing.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{Folder, Said, Server, eventually, kelos};
 use serde_json::json;
-use support::{Folder, Said, Server, eventually, kelos};
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python").canonicalize().expect("the package")

@@ -1,11 +1,9 @@
 //! The steps by which people who know Stolos begin: its names, its variables, and a file like its own example.
 
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
-use support::{Folder, kelos};
+use crate::support::{Folder, kelos};
 
 /// What Stolos's file of variables says.
 const VARIABLES: [(&str, &str); 14] = [

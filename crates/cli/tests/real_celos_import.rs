@@ -1,7 +1,5 @@
 //! A state database of Celos whose jobs are in a real Oozie: taken over, gone on with, and given back.
 
-mod support;
-
 mod real {
     use std::collections::BTreeMap;
     use std::path::Path;

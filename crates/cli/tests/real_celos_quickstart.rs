@@ -1,8 +1,6 @@
 //! The sample for Celos's users, with nothing but its addresses changed, on a real HDFS and a real Oozie: from a door of
 //! Celos to words counted in HDFS, while one after the other is killed and comes back.
 
-mod support;
-
 mod real {
     use std::path::Path;
     use std::time::{Duration, Instant};

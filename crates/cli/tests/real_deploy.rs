@@ -1,7 +1,5 @@
 //! A project's life over a real SSH server and a real HDFS: deployed, run, changed, taken away.
 
-mod support;
-
 mod real {
     use std::path::{Path, PathBuf};
     use std::process::Command;

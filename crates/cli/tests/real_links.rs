@@ -3,8 +3,6 @@
 //!
 //! KELOS_CUTS says how often each link is cut, once by default. Where the machine allows no namespaces the test says that it is skipped.
 
-mod support;
-
 mod real {
     use std::collections::BTreeSet;
     use std::net::{SocketAddr, ToSocketAddrs};

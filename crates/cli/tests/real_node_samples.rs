@@ -5,8 +5,6 @@
 //!
 //! KELOS_BATCHES says how much work there is, and KELOS_SEED who is killed; both are printed.
 
-mod support;
-
 mod real {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};

@@ -3,8 +3,6 @@
 //!
 //! KELOS_ROUNDS says how many faults there are altogether, and KELOS_SEED which; both are printed.
 
-mod support;
-
 mod real {
     use std::collections::BTreeMap;
     use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,7 +1,5 @@
 //! A dead name node and one that hangs, beside what is well: only those who wait for them notice.
 
-mod support;
-
 mod real {
     use std::net::TcpListener;
     use std::process::Command;

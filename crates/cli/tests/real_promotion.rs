@@ -1,7 +1,5 @@
 //! A log on PostgreSQL whose primary dies, and whose standby is promoted with all that was acknowledged, or without its end.
 
-mod support;
-
 mod real {
     use std::process::Command;
 

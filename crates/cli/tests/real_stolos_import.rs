@@ -1,7 +1,5 @@
 //! `kelos import stolos` from a real Redis and a real ZooKeeper, filled as a Stolos fills them; and that the jobs go on here.
 
-mod support;
-
 mod real {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};

@@ -1,11 +1,9 @@
 //! What jobs of a `tasks.json` wait for, from the command line.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Folder, run};
 use serde_json::{Value, json};
-use support::{Folder, run};
 
 fn asked(command: &str, app: &str, job: &str, more: &[&str]) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/stolos/readme/tasks.json");

@@ -1,8 +1,6 @@
 //! Workers that share no folder with their server, as real processes: they are killed, stopped and cut off, and the ledger of their
 //! commands shows that no two of one job were alive at once.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -11,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::support::{Folder, Server, eventually, kelos, within};
 use serde_json::Value;
-use support::{Folder, Server, eventually, kelos, within};
 
 /// The time until a lost worker is given up, with a lease of a second: also on a busy machine.
 const LOST: Duration = Duration::from_secs(60);
@@ -337,7 +335,7 @@ fn output_is_read_through_the_server() {
     site.ends("20260101", &["succeeded"]);
     let said = site.folder.run(&["logs", "app", "20260101"]).ok();
     assert_eq!(said.trim(), "out of 20260101");
-    let page = support::run(&["ls", "--server", &site.address()]);
+    let page = crate::support::run(&["ls", "--server", &site.address()]);
     assert_eq!(page.code, 0);
     assert!(worker.stop().success());
     within(LOST, "the worker has left", || site.workers().is_empty().then_some(()));
@@ -367,7 +365,7 @@ fn finished_output_is_read_from_its_copy_while_its_worker_is_away() {
     assert!(said.contains("nothing can be written to a web server"), "{said}");
     let said = Folder::with(&[]).run(&["up", "--port", "0", "--outputs", "ftp://a/b"]).fails(2);
     assert!(said.contains("use the place of --outputs: failed to "), "{said}");
-    let said = support::run(&["worker", "--outputs", &place]).fails(2);
+    let said = crate::support::run(&["worker", "--outputs", &place]).fails(2);
     assert!(said.contains("--server"), "{said}");
 }
 
@@ -426,7 +424,7 @@ fn a_worker_is_told_what_is_wrong_with_its_token_its_server_and_its_folder() {
         let mut command: Command = kelos(&args);
         command.current_dir(home.path()).env_remove("KELOS_TOKEN").env("HOME", home.path());
         command.envs(token.map(|token| ("KELOS_TOKEN", token)));
-        support::Said::of(command.output().expect("it runs"))
+        crate::support::Said::of(command.output().expect("it runs"))
     };
     let said = with(None).fails(2);
     assert!(said.contains("expected --token-file, KELOS_TOKEN_FILE or KELOS_TOKEN"), "{said}");
@@ -438,8 +436,8 @@ fn a_worker_is_told_what_is_wrong_with_its_token_its_server_and_its_folder() {
     let _running = site.worker(&home, &address, &[]);
     let said = with(Some(&site.token)).fails(1);
     assert!(said.contains("another worker is running there") && said.contains("--dir names another folder"), "{said}");
-    let said = support::run(&["worker", "--server", "ftp://x", "--token-file", "/dev/null"]).fails(2);
+    let said = crate::support::run(&["worker", "--server", "ftp://x", "--token-file", "/dev/null"]).fails(2);
     assert!(said.contains("expected an address such as https://kelos.example"), "{said}");
-    let said = support::run(&["worker", "--server", "x", "--labels", "a b"]).fails(2);
+    let said = crate::support::run(&["worker", "--server", "x", "--labels", "a b"]).fails(2);
     assert!(said.contains("expected 1 to 63 letters"), "{said}");
 }

@@ -1,9 +1,7 @@
 //! Event schedules and facts on the command line.
 
-mod support;
-
+use crate::support::{Folder, Server, eventually};
 use serde_json::{Value, json};
-use support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 application({ name: "Purchase" });

@@ -1,10 +1,8 @@
 //! Secrets from the script to the page, on servers and workers, and commands as other users.
 
-mod support;
-
 use std::path::Path;
 
-use support::{Folder, Server, eventually, kelos};
+use crate::support::{Folder, Server, eventually, kelos};
 
 const VALUE: &str = "hunter2-or-more";
 

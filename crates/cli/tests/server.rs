@@ -1,12 +1,10 @@
 //! `up` and `serve`, and the commands that ask them.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Folder, Follower, Server, eventually, run_in};
 use jiff::{Timestamp, ToSpan};
 use serde_json::Value;
-use support::{Folder, Follower, Server, eventually, run_in};
 
 /// The minute that is `back` minutes before this one.
 fn minute(back: i64) -> String {

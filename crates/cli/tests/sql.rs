@@ -1,9 +1,7 @@
 //! `kelos sql`, while a server runs and after it.
 
-mod support;
-
+use crate::support::{Folder, Server, eventually};
 use serde_json::json;
-use support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 celos.defineWorkflow({ id: "report", schedule: celos.cronSchedule("0 0 * * * ?"), startTime: "2026-01-01T00:00Z",

@@ -1,11 +1,9 @@
 //! Leaders that stand still, and data that is damaged: with real processes.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Folder, Server, eventually};
 use serde_json::Value;
-use support::{Folder, Server, eventually};
 
 const TICK: &str = r#"celos.defineWorkflow({
     "id": "tick",

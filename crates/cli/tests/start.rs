@@ -1,8 +1,6 @@
 //! Starting a workflow that has times: a slot of this moment, beside those of its schedule.
 
-mod support;
-
-use support::{Folder, Server, eventually};
+use crate::support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 const times = { schedule: celos.cronSchedule("0 0 * * * ?"), schedulingStrategy: celos.serialSchedulingStrategy(), startTime: "2026-01-01T00:00Z" };

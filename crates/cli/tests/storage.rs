@@ -1,12 +1,10 @@
 //! `kelos storage`: what takes how much, and folders of runs that go.
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use support::{Folder, Server, eventually};
+use crate::support::{Folder, Server, eventually};
 
 const SCRIPT: &str = r#"
 celos.defineWorkflow({ id: "report", schedule: celos.cronSchedule("0 0 * * * ?"), startTime: "2026-01-01T00:00Z",

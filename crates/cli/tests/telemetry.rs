@@ -1,13 +1,11 @@
 //! Traces and lineage: what collectors are told, and that nothing is lost while they are away or the server is killed.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 
+use crate::support::webhook::{Post, webhook};
+use crate::support::{Folder, PATIENCE, Server, eventually};
 use serde_json::Value;
-use support::webhook::{Post, webhook};
-use support::{Folder, PATIENCE, Server, eventually};
 
 const SCRIPT: &str = r#"
 kelos.workflow("extract", { schedule: "0 0 1 1 *", catchUp: "skip", writes: ["/out/${year}"], shell: 'echo $TRACEPARENT > FOLDER/context' });

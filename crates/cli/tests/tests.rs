@@ -1,10 +1,8 @@
 //! `kelos test`, as people use it.
 
-mod support;
-
 use std::path::Path;
 
-use support::{Folder, run};
+use crate::support::{Folder, run};
 
 const WORKFLOWS: &str = r#"
 celos.defineWorkflow({

@@ -1,11 +1,9 @@
 //! A server with a certificate, and the commands that ask it.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Folder, Server, eventually, kelos};
 use rcgen::{CertificateParams, KeyPair};
-use support::{Folder, Server, eventually, kelos};
 
 /// A folder with a self-signed certificate for these names.
 fn folder(names: &[&str]) -> Folder {

@@ -1,12 +1,10 @@
 //! `kelos verify`, on what a real server left behind, and on what hands and disks make of it.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Folder, Server, eventually};
 use rusqlite::Connection;
 use serde_json::Value;
-use support::{Folder, Server, eventually};
 
 const WORKFLOWS: &str = r#"celos.defineWorkflow({
     "id": "tick",

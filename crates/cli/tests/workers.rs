@@ -1,15 +1,13 @@
 //! Workers as real processes on one folder: they share jobs, and are killed at bad moments.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Folder, Said, Server, eventually, kelos};
 use serde_json::Value;
-use support::{Folder, Said, Server, eventually, kelos};
 
 /// Notes its start and waits for a file `go` (or the end of its folder), then notes its end.
 const HELD: &str = "echo $$ >> starts; while [ -e starts ] && [ ! -e go ]; do sleep 0.02; done; echo {job_id} >> ends";

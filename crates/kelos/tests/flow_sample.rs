@@ -1,7 +1,5 @@
 //! The sample of a flow, from its script to its last command, by a whole node.
 
-mod local_support;
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,7 +30,7 @@ async fn the_sample_publishes_what_is_approved() {
     let temp = tempfile::tempdir().unwrap();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/orders-flow");
     let folders = Folders { workflows: sample.join("workflows"), defaults: sample.join("defaults") };
-    let shim = vec![local_support::SHIM.into(), "__shim".into()];
+    let shim = vec![crate::local_support::SHIM.into(), "__shim".into()];
     let config = NodeConfig { folders: Some(folders), ..NodeConfig::new(temp.path().join("runs"), shim) };
     let node = Node::start(config, Box::new(MemoryStore::new()), tokio::runtime::Handle::current()).unwrap();
     let leads = |status: &Status| matches!(status, Status::Leading { .. });

@@ -1,7 +1,5 @@
 //! What runs give, and what those are given that they trigger: real commands, by a whole node.
 
-mod local_support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +56,8 @@ struct Bench {
 impl Bench {
     fn start(definitions: Vec<Workflow>) -> Bench {
         let temp = tempfile::tempdir().unwrap();
-        let config = NodeConfig::new(temp.path().join("runs"), vec![local_support::SHIM.into(), "__shim".into()]);
+        let config =
+            NodeConfig::new(temp.path().join("runs"), vec![crate::local_support::SHIM.into(), "__shim".into()]);
         let runtime = tokio::runtime::Handle::current();
         let node = Node::start(config, Box::new(MemoryStore::new()), runtime).unwrap();
         node.handle().define(definitions.into_iter().map(Arc::new).collect(), BTreeMap::new()).unwrap();
@@ -172,7 +171,7 @@ async fn the_mapping_of_pipelines_is_known_too() {
 /// The command ended while no server was there: the next one finds what it gave.
 #[tokio::test]
 async fn what_a_run_gives_is_found_by_the_next_leader() {
-    let fixture = local_support::Fixture::new();
+    let fixture = crate::local_support::Fixture::new();
     let key = kelos_model::SlotKey::parse("2014-06-01T00:00Z").unwrap();
     let run = RunId { slot: SlotRef::new(named("a"), key), number: 1 };
     let argv = ["sh", "-c", "echo '{\"rows\": 12}' > \"$KELOS_OUTPUTS\"; exit 3"];

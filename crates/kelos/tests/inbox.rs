@@ -1,7 +1,5 @@
 //! Starts from transactions of users in PostgreSQL, from the SQL function and from Rust to the runs, on nodes that take over from each other.
 
-mod local_support;
-
 mod real {
     use std::collections::BTreeMap;
     use std::path::Path;

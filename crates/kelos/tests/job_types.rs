@@ -1,7 +1,5 @@
 //! Kinds of jobs of a `tasks.json`, by the executors of a node: bash, pyspark and people's own.
 
-mod local_support;
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use kelos_sandbox::apps::Settings;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use local_support::Fixture;
+use crate::local_support::Fixture;
 
 /// How long a job may take on a busy machine before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(240);

@@ -1,10 +1,8 @@
 //! The output of local commands, live and within its limit.
 
-mod local_support;
-
 use kelos_executors::local::{LogChunk, LogLine, RunRef, Stream};
 
-use local_support::{Fixture, code, until};
+use crate::local_support::{Fixture, code, until};
 
 const LIMIT: u64 = 64 * 1024;
 

@@ -1,7 +1,5 @@
 //! What becomes of local commands when servers and shims die.
 
-mod local_support;
-
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +8,7 @@ use std::time::Duration;
 use kelos_executors::local::{Check, Limits, Outcome, RunRef, RunSpec};
 use nix::sys::signal::Signal;
 
-use local_support::{Fixture, SHIM, code, is_alive, kill, launcher, launcher_with, parent, read, until};
+use crate::local_support::{Fixture, SHIM, code, is_alive, kill, launcher, launcher_with, parent, read, until};
 
 /// Counts itself and ends with status 9 once it may.
 const UNTIL_GO: &str = "echo ran >> count; while [ ! -e go ]; do sleep 0.01; done; exit 9";

@@ -1,13 +1,11 @@
 //! Local commands from start to end.
 
-mod local_support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use kelos_executors::local::{Check, LocalError, Outcome, RunRef, RunSpec, StartError};
 
-use local_support::{Fixture, code, is_alive, launcher, read, until};
+use crate::local_support::{Fixture, code, is_alive, launcher, read, until};
 
 /// What a shim does about signals is not passed on to its command.
 #[tokio::test]

@@ -1,13 +1,11 @@
 //! Commands that are given secrets, and commands of other users of the system.
 
-mod local_support;
-
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use kelos_executors::local::{Launcher, Limits, Outcome, RunSecrets, RunSpec};
 
-use local_support::{Fixture, SHIM, code, is_alive, launcher, read, until};
+use crate::local_support::{Fixture, SHIM, code, is_alive, launcher, read, until};
 
 const VALUE: &str = "hunter2-or-more";
 

@@ -1,7 +1,5 @@
 //! Spark applications, by the real `spark-submit`.
 
-mod local_support;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +14,7 @@ use kelos_model::{Outcome, RunId, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use local_support::Fixture;
+use crate::local_support::Fixture;
 
 /// How long an application may take on a busy machine before a test gives up.
 const DEADLINE: Duration = Duration::from_secs(240);

@@ -1,7 +1,9 @@
 //! What is written as JSON reads back as the same: triggers, explanations, events of every kind.
 
-mod random;
-
+use crate::random::{
+    asked, asked_beside_slots, collected, definition, explanation, gating, moment, moments, planned, running, slot,
+    trigger,
+};
 use jiff::Timestamp;
 use kelos_model::event::Event;
 use kelos_model::ranges::Range;
@@ -9,10 +11,6 @@ use kelos_model::time::CronSchedule;
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Actor, EventRecord, Reason, RunName, SlotKey, SlotRef, StepKey, StepName, Trigger, WorkflowId};
 use proptest::prelude::*;
-use random::{
-    asked, asked_beside_slots, collected, definition, explanation, gating, moment, moments, planned, running, slot,
-    trigger,
-};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,8 +3,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the model does not")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -13,7 +11,7 @@ use kelos_model::slot::apply;
 use kelos_model::{Actor, Hold, Outcome, Slot, SlotEvent, SlotState};
 use proptest::prelude::*;
 
-use support::{events, expect};
+use crate::support::{events, expect};
 
 fn name(event: &SlotEvent) -> String {
     let json = serde_json::to_value(event).unwrap();

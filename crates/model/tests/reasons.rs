@@ -3,8 +3,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the model does not")]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -20,7 +18,7 @@ use kelos_model::{
 };
 use serde_json::{Value, json};
 
-use support::expect;
+use crate::support::expect;
 
 /// Events as they were stored, one a line. Lines are added, never changed: databases have them.
 const EVENTS: &str = include_str!("reasons/events.jsonl");

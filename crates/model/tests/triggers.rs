@@ -2,8 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests read files; the model does not")]
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -18,7 +16,7 @@ use kelos_model::time::CronSchedule;
 use kelos_model::trigger::{Dependencies, Evaluation, Facts, FileSystem, PathCheck, Waker, evaluate};
 use kelos_model::{Answer, Probe, ProbeAnswer, Reason, SlotKey, SlotRef, SlotState, Subject, Trigger, WorkflowId};
 
-use support::expect;
+use crate::support::expect;
 
 /// A world of paths and slots, all known but for those that are not there.
 struct Known {

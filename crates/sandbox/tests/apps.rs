@@ -1,7 +1,5 @@
 //! Apps of a `tasks.json` beside scripts: loaded together, watched live, checked as a whole.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +12,7 @@ use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Host, Limits, LoadResult, Scripts, check};
 use tempfile::TempDir;
 
-use support::{ids, words, workflow};
+use crate::support::{ids, words, workflow};
 
 struct House {
     folder: TempDir,

@@ -1,11 +1,9 @@
 //! `kelos.workflow`: the same definitions as `celos.defineWorkflow`, with defaults of its own.
 
-mod support;
-
 use kelos_model::Workflow;
 use kelos_model::workflow::{CatchUp, Source, WaitStart};
 
-use support::{Folder, ids};
+use crate::support::{Folder, ids};
 
 /// The workflows of a text, but for where they are defined.
 #[track_caller]

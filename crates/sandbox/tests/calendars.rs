@@ -1,10 +1,8 @@
 //! `celos.calendar`: workflows about periods.
 
-mod support;
-
 use kelos_model::time::{Calendar, Schedule, Zone};
 
-use support::Folder;
+use crate::support::Folder;
 
 /// The calendar of a workflow with these fields.
 #[track_caller]

@@ -1,10 +1,8 @@
 //! Texts that scripts written for Celos print and catch, compared with those of Celos.
 
-mod support;
-
 use kelos_sandbox::Limits;
 
-use support::{Folder, ids, workflow};
+use crate::support::{Folder, ids, workflow};
 
 /// The problems of a file, in words.
 fn problems(text: &str) -> Vec<String> {

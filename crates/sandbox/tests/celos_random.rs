@@ -2,8 +2,6 @@
 //! definitions are those of Celos's reference; a broken file keeps its last good version, is reported, and keeps no
 //! other from being loaded.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::{Trigger, WorkflowId};
 use kelos_sandbox::{Limits, LoadResult};
 
-use support::Folder;
+use crate::support::Folder;
 
 /// Draws of one seed.
 struct Dice(u64);

@@ -1,13 +1,11 @@
 //! Codes of problems: each is documented, and the same in JSON, in text and in what is read back.
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use kelos_sandbox::{Limits, Problem, ProblemCode, warnings};
 use serde_json::json;
 
-use support::{Folder, with, workflow};
+use crate::support::{Folder, with, workflow};
 
 #[test]
 fn every_code_is_documented() {

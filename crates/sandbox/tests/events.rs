@@ -1,7 +1,5 @@
 //! Programs and event schedules in scripts, beside what the fixtures show.
 
-mod support;
-
 use std::fs;
 use std::path::PathBuf;
 
@@ -9,7 +7,7 @@ use kelos_model::trigger::Trigger;
 use kelos_model::workflow::Keys;
 use kelos_sandbox::{Folders, Limits, LoadResult, Project, check};
 
-use support::{Folder, ids, words, workflow};
+use crate::support::{Folder, ids, words, workflow};
 
 const PROGRAM: &str = "program('wf', celos.commandExternalService({command: ['true']}));\n";
 

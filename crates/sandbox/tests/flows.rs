@@ -1,11 +1,9 @@
 //! Flows in scripts: what only all files together, or a whole check, can show.
 
-mod support;
-
 use kelos_model::workflow::Keys;
 use kelos_sandbox::warnings;
 
-use support::Folder;
+use crate::support::Folder;
 
 /// The problems of a text and of its definitions, each with its code.
 fn told(text: &str) -> Vec<String> {

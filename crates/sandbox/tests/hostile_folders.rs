@@ -1,7 +1,5 @@
 //! Folders of users with other contents than scripts: every load ends, and each of them is reported.
 
-mod support;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,7 +11,7 @@ use std::process::Command;
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Host, Limits, Scripts};
 
-use support::{ids, words, workflow};
+use crate::support::{ids, words, workflow};
 
 fn fifo(path: &Path) {
     let _ = fs::remove_file(path);

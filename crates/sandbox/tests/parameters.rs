@@ -1,10 +1,8 @@
 //! Parameters of scripts, with their mistakes where they stand.
 
-mod support;
-
+use crate::support::Folder;
 use kelos_model::{Parameter, ParameterKind};
 use serde_json::json;
-use support::Folder;
 
 /// The problems of a text, each with its place.
 fn problems(text: &str) -> Vec<String> {

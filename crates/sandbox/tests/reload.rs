@@ -1,7 +1,5 @@
 //! Changes from load to load: files are changed, broken, added and removed.
 
-mod support;
-
 use std::fs;
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use kelos_model::workflow::Properties;
 use kelos_sandbox::{CallError, Folders, Limits, Severity, check, warnings};
 use serde_json::json;
 
-use support::{Folder, id, ids, key, with, words, workflow};
+use crate::support::{Folder, id, ids, key, with, words, workflow};
 
 const COMMAND: &str = "celos.commandExternalService({command: [\"true\"]})";
 

@@ -1,7 +1,5 @@
 //! The limits of scripts: endless loops, memory, access to the machine, effects on other files.
 
-mod support;
-
 use std::time::Instant;
 
 use kelos_model::function::FunctionRef;
@@ -9,7 +7,7 @@ use kelos_model::probe::Verdict;
 use kelos_model::trigger::Trigger;
 use kelos_sandbox::{CallError, Limits};
 
-use support::{Folder, id, ids, key, with, words, workflow};
+use crate::support::{Folder, id, ids, key, with, words, workflow};
 
 fn tight() -> Limits {
     Limits { load_millis: 200, call_millis: 100, memory_bytes: 16 << 20, ..Limits::default() }

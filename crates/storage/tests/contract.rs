@@ -1,8 +1,5 @@
 //! One suite for every file system that can be written to: this machine's here, the others' against real servers.
 
-#[path = "contract/mod.rs"]
-mod suite;
-
 use kelos_storage::{Storage, StorageConfig};
 
 #[tokio::test]
@@ -10,7 +7,7 @@ async fn local_files() {
     let folder = tempfile::tempdir().unwrap();
     let root = format!("{}/root with space", folder.path().display());
     let place = Storage::new(StorageConfig::default()).place(&root).unwrap();
-    suite::suite(&*place.files, &place.path).await;
+    crate::suite::suite(&*place.files, &place.path).await;
 }
 
 mod real {
@@ -27,12 +24,12 @@ mod real {
 
     async fn holds(storage: &Storage, uri: &str) {
         let place = storage.place(uri).unwrap();
-        suite::suite(&*place.files, &place.path).await;
+        crate::suite::suite(&*place.files, &place.path).await;
     }
 
     async fn forbids(storage: &Storage, uri: &str) {
         let place = storage.place(uri).unwrap();
-        suite::forbidden(&*place.files, &place.path).await;
+        crate::suite::forbidden(&*place.files, &place.path).await;
     }
 
     #[tokio::test]

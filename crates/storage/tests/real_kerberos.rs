@@ -84,7 +84,9 @@ mod real {
         #[track_caller]
         fn run(self, test: &str) {
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--exact", &format!("real::{test}"), "--ignored", "--nocapture"]).env(ALONE, test);
+            command
+                .args(["--exact", &format!("real_kerberos::real::{test}"), "--ignored", "--nocapture"])
+                .env(ALONE, test);
             for name in ["KELOS_KERBEROS_PRINCIPAL", "KELOS_KERBEROS_KEYTAB", "KRB5_CLIENT_KTNAME"] {
                 command.env_remove(name);
             }

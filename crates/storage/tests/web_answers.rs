@@ -1,8 +1,5 @@
 //! What web servers, name nodes behind HTTP and object stores answer when something is odd.
 
-#[path = "stub/mod.rs"]
-mod stub;
-
 use kelos_storage::{Entry, HadoopConf, Place, S3Keys, S3Settings, Secret, Storage, StorageConfig};
 use stub::{Stub, answer};
 

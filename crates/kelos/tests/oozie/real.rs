@@ -8,7 +8,7 @@ use kelos_executors::{OozieExecutor, OozieWaits};
 use kelos_model::{Outcome, RunId};
 use serde_json::{Value, json};
 
-use crate::support::{Heard, deferred, eventually, executor_of, run, start_with, started, talking, within};
+use super::support::{Heard, deferred, eventually, executor_of, run, start_with, started, talking, within};
 
 /// Jobs that YARN does take their time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -22,8 +22,8 @@ use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, MemoryDisk, MemoryStore, StoredState};
 use serde_json::json;
 
-use crate::stub::{Stub, value_of};
-use crate::support::{WAITS, eventually, run, talking, workflow};
+use super::stub::{Stub, value_of};
+use super::support::{WAITS, eventually, run, talking, workflow};
 
 const NOW: &str = "2013-11-26T17:30Z";
 const LATER: &str = "2013-11-26T17:31Z";

@@ -1,0 +1,47 @@
+//! The command, as people type it: run to its end, or as a server, beside real ones where a test needs them.
+
+mod apps;
+mod celos;
+mod changes;
+mod check;
+mod checkpoints;
+mod deploy;
+mod doctor;
+mod flows;
+mod init;
+mod jobs;
+mod limits;
+mod naming;
+mod new;
+mod node_figures;
+mod node_pages;
+mod nodes;
+mod offline;
+#[path = "browser/past.rs"]
+mod past;
+mod python;
+mod quick_start;
+mod real_celos_import;
+mod real_celos_quickstart;
+mod real_deploy;
+mod real_links;
+mod real_node_samples;
+mod real_nodes;
+mod real_outage;
+mod real_promotion;
+mod real_stolos_import;
+mod relatives;
+mod remote_workers;
+mod schedules;
+mod secrets;
+mod server;
+mod sql;
+mod standby;
+mod start;
+mod storage;
+mod support;
+mod telemetry;
+mod tests;
+mod tls;
+mod verify;
+mod workers;

@@ -1,0 +1,5 @@
+//! The door of Celos.
+
+mod celos_import;
+mod deploy;
+mod shadow;

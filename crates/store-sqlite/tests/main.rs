@@ -1,0 +1,5 @@
+//! The log in SQLite, from outside.
+
+mod contract;
+mod histories;
+mod nodes;
