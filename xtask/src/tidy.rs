@@ -13,6 +13,7 @@ mod glossary;
 mod licences;
 mod lock;
 mod paths;
+mod programs;
 mod ratchet;
 mod rooms;
 mod smallest;
@@ -116,6 +117,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
     faults.extend(examples::check(tree));
     faults.extend(blocks::check(tree).0);
     faults.extend(paths::check(tree));
+    faults.extend(programs::check(tree));
     faults.extend(glossary::check(tree)?);
     faults.extend(commits::check(&tree.root));
     faults.extend(stored::check(tree));

@@ -1,4 +1,4 @@
-//! Figures of several nodes, printed and not judged: `cargo test --release -p kelos-cli --test node_figures -- --ignored --nocapture`,
+//! Figures of several nodes, printed and not judged: `cargo test --release -p kelos-cli --test command -- --ignored --nocapture figures::`,
 //! with `servers/run with redis --` before it, or another store. KELOS_TEST_PROGRAM may name a release build of the program.
 
 mod figures {
@@ -60,7 +60,7 @@ mod figures {
     const HOURS: i64 = 100_000;
 
     #[test]
-    #[ignore = "measures: servers/run with redis -- cargo test --test node_figures -- --ignored --nocapture"]
+    #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn new_node() {
         for store in stores() {
             let folder = Folder::with(&[("workflows/past.js", PAST)]);
@@ -97,7 +97,7 @@ mod figures {
     }
 
     #[test]
-    #[ignore = "measures: servers/run with redis -- cargo test --test node_figures -- --ignored --nocapture"]
+    #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn idle() {
         for store in stores() {
             let (nodes, links) = begun(&store);
@@ -130,7 +130,7 @@ mod figures {
     }
 
     #[test]
-    #[ignore = "measures: servers/run with redis -- cargo test --test node_figures -- --ignored --nocapture"]
+    #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn take_over() {
         for store in stores() {
             let (mut nodes, _links) = begun(&store);
@@ -194,7 +194,7 @@ mod figures {
     }
 
     #[test]
-    #[ignore = "measures: servers/run with redis -- cargo test --test node_figures -- --ignored --nocapture"]
+    #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn many_workers() {
         for store in stores() {
             let (nodes, _links) = begun(&store);

@@ -118,7 +118,7 @@ async fn variables_for_secrets_are_not_inherited() {
 
 /// Prints how fast output goes through the mask of a run, beside that of a run without secrets.
 #[tokio::test]
-#[ignore = "a measurement: cargo test --release -p kelos --test local_secrets -- --ignored --nocapture a_hundred"]
+#[ignore = "a measurement: cargo test --release -p kelos --test library -- --ignored --nocapture a_hundred"]
 async fn a_hundred_megabytes_are_masked() {
     for masked in [false, true] {
         let fixture = Fixture::new();
