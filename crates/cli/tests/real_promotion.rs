@@ -3,9 +3,9 @@
 mod real {
     use std::process::Command;
 
-    use super::support::nodes::Nodes;
-    use super::support::stores::Store;
-    use super::support::{Folder, eventually};
+    use crate::support::nodes::Nodes;
+    use crate::support::stores::Store;
+    use crate::support::{Folder, eventually};
 
     const SERVER: &str = "postgres-pair";
 
