@@ -39,7 +39,7 @@ mod real {
         let log = LogPlace::new(store, &kelos_tls::Trust::default());
         let of = LogConfig { log, state: state.clone(), node: name.to_owned(), address: None };
         let (journal, log) = tokio::task::spawn_blocking(move || nodes::open(&of)).await.unwrap().unwrap();
-        let shim = vec![super::local_support::SHIM.into(), "__shim".into()];
+        let shim = vec![crate::local_support::SHIM.into(), "__shim".into()];
         let config = NodeConfig { log: Some(log), ..NodeConfig::new(state.join("runs"), shim) };
         let node = Node::start(config, journal, tokio::runtime::Handle::current()).unwrap();
         let settings = json!({ "command": ["true"] }).as_object().unwrap().clone();
