@@ -11,7 +11,7 @@ async fn local_files() {
 }
 
 mod real {
-    use super::suite;
+    use crate::suite;
     use kelos_storage::{HadoopConf, S3Keys, S3Settings, Secret, SshSettings, Storage, StorageConfig};
 
     fn conf_dir() -> Option<HadoopConf> {
