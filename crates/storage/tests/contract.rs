@@ -2,16 +2,18 @@
 
 use kelos_storage::{Storage, StorageConfig};
 
+use crate::suite::suite;
+
 #[tokio::test]
 async fn local_files() {
     let folder = tempfile::tempdir().unwrap();
     let root = format!("{}/root with space", folder.path().display());
     let place = Storage::new(StorageConfig::default()).place(&root).unwrap();
-    crate::suite::suite(&*place.files, &place.path).await;
+    suite(&*place.files, &place.path).await;
 }
 
 mod real {
-    use crate::suite;
+    use crate::suite::{forbidden, suite};
     use kelos_storage::{HadoopConf, S3Keys, S3Settings, Secret, SshSettings, Storage, StorageConfig};
 
     fn conf_dir() -> Option<HadoopConf> {
@@ -24,12 +26,12 @@ mod real {
 
     async fn holds(storage: &Storage, uri: &str) {
         let place = storage.place(uri).unwrap();
-        crate::suite::suite(&*place.files, &place.path).await;
+        suite(&*place.files, &place.path).await;
     }
 
     async fn forbids(storage: &Storage, uri: &str) {
         let place = storage.place(uri).unwrap();
-        crate::suite::forbidden(&*place.files, &place.path).await;
+        forbidden(&*place.files, &place.path).await;
     }
 
     #[tokio::test]

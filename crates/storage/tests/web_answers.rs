@@ -1,7 +1,7 @@
 //! What web servers, name nodes behind HTTP and object stores answer when something is odd.
 
+use crate::stub::{Stub, answer};
 use kelos_storage::{Entry, HadoopConf, Place, S3Keys, S3Settings, Secret, Storage, StorageConfig};
-use stub::{Stub, answer};
 
 const PAGE: &str = "<!DOCTYPE html><html><body>Please log in</body></html>";
 

@@ -11,7 +11,8 @@ pub(super) fn check(tree: &Tree) -> Faults {
         for file in tree.files.iter().filter(|file| file.path.starts_with(&folder)) {
             let Some(name) = file.path[folder.len()..].strip_suffix(".rs") else { continue };
             if !name.contains('/') && name != "main" && !belongs(name, main, &manifest.text) {
-                faults.push(format!("{}: no test program has it, expected `mod {name};` in {folder}main.rs", file.path));
+                faults
+                    .push(format!("{}: no test program has it, expected `mod {name};` in {folder}main.rs", file.path));
             }
         }
     }
@@ -35,7 +36,8 @@ mod tests {
     #[test]
     fn a_file_that_no_program_has_is_found() {
         let text = |path: &str, text: &str| Text { path: path.to_owned(), text: text.to_owned() };
-        let named = "autotests = false\n\n[[test]]\nname = \"all\"\npath = \"tests/main.rs\"\n\n[[test]]\nname = \"alone\"\n";
+        let named =
+            "autotests = false\n\n[[test]]\nname = \"all\"\npath = \"tests/main.rs\"\n\n[[test]]\nname = \"alone\"\n";
         let files = vec![
             text("crates/a/Cargo.toml", named),
             text("crates/a/tests/main.rs", "mod one;\n#[path = \"x/past.rs\"]\nmod past;\n"),
@@ -47,6 +49,9 @@ mod tests {
             text("crates/b/tests/found_by_cargo.rs", ""),
         ];
         let faults = check(&Tree { root: std::path::PathBuf::new(), files });
-        assert_eq!(faults, ["crates/a/tests/lost.rs: no test program has it, expected `mod lost;` in crates/a/tests/main.rs"]);
+        assert_eq!(
+            faults,
+            ["crates/a/tests/lost.rs: no test program has it, expected `mod lost;` in crates/a/tests/main.rs"]
+        );
     }
 }
