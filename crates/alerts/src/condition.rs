@@ -25,11 +25,15 @@ pub enum Condition {
     Endpoint,
     /// A disk on which the server writes is nearly full.
     Disk,
+    /// A live slot is expected to end after its deadline.
+    WillBeLate,
+    /// A slot waits, or runs, for longer than usual, and no other condition says why.
+    Stuck,
 }
 
 impl Condition {
     /// All of them.
-    pub const ALL: [Condition; 9] = [
+    pub const ALL: [Condition; 11] = [
         Condition::Failed,
         Condition::Late,
         Condition::Paused,
@@ -39,6 +43,8 @@ impl Condition {
         Condition::Script,
         Condition::Endpoint,
         Condition::Disk,
+        Condition::WillBeLate,
+        Condition::Stuck,
     ];
 
     /// Its name in files and messages.
@@ -54,6 +60,8 @@ impl Condition {
             Condition::Script => "script",
             Condition::Endpoint => "endpoint",
             Condition::Disk => "disk",
+            Condition::WillBeLate => "will-be-late",
+            Condition::Stuck => "stuck",
         }
     }
 
@@ -69,10 +77,16 @@ impl Condition {
         matches!(self, Condition::Backfill | Condition::Worker)
     }
 
-    /// Whether it is seen by looking at the process, and is in no event.
+    /// Whether it is seen by looking, and is in no event.
     #[must_use]
     pub const fn is_observed(self) -> bool {
-        matches!(self, Condition::Script | Condition::Endpoint | Condition::Disk)
+        matches!(self, Condition::Script | Condition::Endpoint | Condition::Disk) || self.is_read()
+    }
+
+    /// Whether it is seen by looking at what is stored.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Condition::WillBeLate | Condition::Stuck)
     }
 
     /// The time that it has to last before it is told, where a rule says nothing.
@@ -80,6 +94,8 @@ impl Condition {
     pub const fn usual_patience(self) -> SignedDuration {
         match self {
             Condition::Paused => SignedDuration::from_hours(24),
+            Condition::Stuck => SignedDuration::from_mins(30),
+            Condition::WillBeLate => SignedDuration::from_mins(5),
             Condition::Script | Condition::Endpoint | Condition::Disk => SignedDuration::from_mins(1),
             _ => SignedDuration::ZERO,
         }

@@ -22,6 +22,7 @@ mod settings;
 mod signal;
 mod status;
 mod stored_directory;
+mod stored_look;
 mod template;
 
 pub use alerts::{AlertParts, Alerts, Lookout, TestError};

@@ -26,30 +26,26 @@ pub(super) fn start(config: Option<(Settings, Option<String>)>, node: &Node, run
 /// folder of runs.
 fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, runs: PathBuf) -> Lookout {
     Box::new(move || {
-        let mut found = Observation { knows_scripts: true, ..Observation::default() };
+        let mut found = Observation { knows: [Condition::Script].into(), ..Observation::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         found.troubles.extend(problems.iter().filter(|problem| problem.severity == Severity::Error).map(script));
         for health in storage.health() {
             let cause = health.endpoint;
             match health.broken {
-                Some(broken) => found.troubles.push(Trouble {
-                    condition: Condition::Endpoint,
-                    about: About::default(),
-                    words: format!("{cause} does not answer since {}: {}", broken.since, broken.last_error),
-                    cause,
-                }),
+                Some(broken) => {
+                    let words = format!("{cause} does not answer since {}: {}", broken.since, broken.last_error);
+                    found.troubles.push(Trouble::new(Condition::Endpoint, cause, About::default(), words));
+                }
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
         for source in sources.standings() {
             let cause = source.name.to_string();
             match source.problem {
-                Some(problem) => found.troubles.push(Trouble {
-                    condition: Condition::Endpoint,
-                    about: About::default(),
-                    words: format!("facts from {cause} stay away: failed to {problem}"),
-                    cause,
-                }),
+                Some(problem) => {
+                    let words = format!("facts from {cause} stay away: failed to {problem}");
+                    found.troubles.push(Trouble::new(Condition::Endpoint, cause, About::default(), words));
+                }
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
@@ -70,18 +66,15 @@ fn look_at_disk(runs: &Path, found: &mut Observation) {
         size_text(space.free),
         size_text(space.total)
     );
-    found.troubles.push(Trouble { condition: Condition::Disk, about: About::default(), words, cause });
+    found.troubles.push(Trouble::new(Condition::Disk, cause, About::default(), words));
 }
 
 fn script(problem: &Problem) -> Trouble {
     let place = if problem.line > 0 { format!(":{}", problem.line) } else { String::new() };
     let kept = if problem.kept_last_good { "; its last good version is in use" } else { "" };
-    Trouble {
-        condition: Condition::Script,
-        cause: problem.file.clone(),
-        about: About { workflow: problem.workflow.clone(), ..About::default() },
-        words: format!("{}{place} is broken: {}{kept}", problem.file, problem.message),
-    }
+    let about = About { workflow: problem.workflow.clone(), ..About::default() };
+    let words = format!("{}{place} is broken: {}{kept}", problem.file, problem.message);
+    Trouble::new(Condition::Script, problem.file.clone(), about, words)
 }
 
 /// The problems of alerts, which have no file.

@@ -1,0 +1,64 @@
+use super::*;
+use crate::settings::Settings;
+
+fn rules(rules: &str) -> Vec<Rule> {
+    let text = format!(r#"{{"alerts": {{"channels": {{"c": {{"command": ["true"]}}}}, "rules": {rules}}}}}"#);
+    Settings::parse(&text).unwrap().rules
+}
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(minute * 60).unwrap()
+}
+
+/// A look that found these slots late because of one.
+fn late_ahead(cause: &str, slots: &[&str]) -> Observation {
+    let about =
+        |slot: &str| About { workflow: slot.split('@').next().and_then(|id| id.parse().ok()), ..About::default() };
+    let members: Vec<_> = slots.iter().map(|slot| ((*slot).to_owned(), about(slot))).collect();
+    let trouble = Trouble {
+        condition: Condition::WillBeLate,
+        cause: cause.to_owned(),
+        members,
+        more: 0,
+        words: "soon".to_owned(),
+    };
+    let troubles = if slots.is_empty() { Vec::new() } else { vec![trouble] };
+    Observation { troubles, knows: [Condition::WillBeLate].into(), ..Observation::default() }
+}
+
+fn told(book: &Book) -> Vec<(Phase, u64, i64)> {
+    book.notices().map(|notice| (notice.phase, notice.count, notice.due.as_second() / 60)).collect()
+}
+
+#[test]
+fn slots_with_one_cause_are_one_alert_until_none_is_left() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["will-be-late"]}]"#), 7, at(0));
+    book.observe(&late_ahead("load@1", &["report@1", "chart@1"]), at(0));
+    book.advance(at(4));
+    assert_eq!(told(&book), [], "it has to last");
+    book.observe(&late_ahead("load@1", &["report@1", "chart@1", "sums@1"]), at(4));
+    book.advance(at(5));
+    assert_eq!(told(&book), [(Phase::Opened, 3, 5)]);
+    // Others are no news, and a look that does not know everything ends nothing.
+    book.observe(&late_ahead("load@1", &["sums@1", "sums@2"]), at(30));
+    book.observe(&Observation::default(), at(40));
+    book = Book::restore(rules(r#"[{"to": ["c"], "when": ["will-be-late"]}]"#), book.stored()).unwrap();
+    assert_eq!(told(&book).len(), 1);
+    assert_eq!(book.incidents().next().map(|one| one.members.keys().cloned().collect::<Vec<_>>()), {
+        Some(vec!["sums@1".to_owned(), "sums@2".to_owned()])
+    });
+    book.observe(&late_ahead("load@1", &[]), at(50));
+    assert_eq!(told(&book), [(Phase::Opened, 3, 5), (Phase::Over, 2, 50)]);
+    assert_eq!(book.incidents().count(), 0);
+}
+
+#[test]
+fn a_rule_of_a_workflow_hears_of_its_slots_from_when_one_is_among_them() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["will-be-late"], "workflow": "chart"}]"#), 7, at(0));
+    book.observe(&late_ahead("load@1", &["report@1"]), at(0));
+    book.observe(&late_ahead("load@1", &["report@1", "chart@1"]), at(60));
+    book.advance(at(64));
+    assert_eq!(told(&book), []);
+    book.advance(at(65));
+    assert_eq!(told(&book), [(Phase::Opened, 2, 65)]);
+}
