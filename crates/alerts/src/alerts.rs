@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use kelos_engine::{Handle, Status};
+use kelos_engine::Handle;
 use kelos_executors::http::Http;
 use kelos_executors::workers::Hub;
 use kelos_model::register::ALERTS_BUCKET;
@@ -152,20 +152,16 @@ impl Alerts {
     }
 
     async fn run(self) {
-        let mut status = self.shared.handle.watch_status();
-        loop {
-            let is_ready = |status: &Status| matches!(status, Status::Leading { .. } | Status::Stopped);
-            let leads = status.wait_for(is_ready).await.is_ok_and(|status| *status != Status::Stopped);
-            if !leads {
-                return;
-            }
-            let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
-            tokio::select! {
-                () = self.keep() => {}
-                _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
-                _ = status.wait_for(|status| !matches!(status, Status::Leading { .. })) => {}
-            }
+        while self.shared.handle.while_leading(self.keep_and_deliver()).await {
             *self.state() = State::default();
+        }
+    }
+
+    async fn keep_and_deliver(&self) {
+        let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
+        tokio::select! {
+            () = self.keep() => {}
+            _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
         }
     }
 
