@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use kelos_engine::Handle;
-use kelos_executors::http::Http;
 use kelos_executors::workers::Hub;
 use kelos_model::register::ALERTS_BUCKET;
+use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch;
 
 use crate::book::{Book, Observation};
-use crate::channel::SendError;
+use crate::channel::{Clients, SendError};
 use crate::details::Details;
 use crate::notice::Notice;
 use crate::settings::Settings;
@@ -39,8 +39,8 @@ pub struct AlertParts {
     pub url: Option<String>,
     /// The engine whose log is followed.
     pub handle: Handle,
-    /// The client of webhooks.
-    pub http: Http,
+    /// The trust in the servers of channels.
+    pub trust: Trust,
     /// The hub, which has the output of runs.
     pub hub: Hub,
     /// The look at the process.
@@ -66,7 +66,7 @@ struct AlertReader {
     settings: Settings,
     url: Option<String>,
     handle: Handle,
-    http: Http,
+    clients: Clients,
     hub: Hub,
     lookout: Lookout,
     state: Mutex<State>,
@@ -101,10 +101,10 @@ impl Alerts {
     /// Sends alerts until the engine ends, and while it leads.
     #[must_use]
     pub fn start(parts: AlertParts, runtime: &Runtime) -> Alerts {
-        let AlertParts { settings, url, handle, http, hub, lookout } = parts;
-        let url = settings.url.clone().or(url);
+        let AlertParts { settings, url, handle, trust, hub, lookout } = parts;
+        let (url, clients) = (settings.url.clone().or(url), Clients::new(&trust));
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(AlertReader { settings, url, handle, http, hub, lookout, state, stored, settled });
+        let shared = Arc::new(AlertReader { settings, url, handle, clients, hub, lookout, state, stored, settled });
         let alerts = Alerts { shared };
         runtime.spawn(alerts.clone().run());
         alerts
@@ -141,12 +141,12 @@ impl Alerts {
     /// # Errors
     /// When there is no such channel, or it did not accept it.
     pub async fn test(&self, channel: &str, by: &str) -> Result<(), TestError> {
-        let AlertReader { settings, handle, http, url, .. } = &*self.shared;
+        let AlertReader { settings, handle, clients, url, .. } = &*self.shared;
         let known = || settings.channels.keys().cloned().collect();
         let found = settings.channels.get(channel).ok_or_else(|| TestError::Unknown(known()))?;
         let notice = Notice::test(channel, handle.now(), by);
         let details = Details { link: url.as_ref().map(|url| format!("{url}/ui")), ..Details::default() };
-        let sent = found.send(&notice, &details, http, handle.now()).await;
+        let sent = found.send(&notice, &details, clients, handle.now()).await;
         self.note(channel, &sent);
         sent.map_err(|error| TestError::NotSent(error.to_string()))
     }

@@ -62,6 +62,6 @@ impl Alerts {
             Some(run) => details.with_output(run, &shared.handle, &shared.hub).await,
             None => details,
         };
-        channel.send(notice, &details, &shared.http, shared.handle.now()).await
+        channel.send(notice, &details, &shared.clients, shared.handle.now()).await
     }
 }

@@ -9,17 +9,23 @@ use kelos_model::history::size_text;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
+use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
 use super::Node;
 
 /// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
-pub(super) fn start(config: Option<(Settings, Option<String>)>, node: &Node, runtime: &Runtime) -> Option<Alerts> {
+pub(super) fn start(
+    config: Option<(Settings, Option<String>)>,
+    trust: Trust,
+    node: &Node,
+    runtime: &Runtime,
+) -> Option<Alerts> {
     let (settings, url) = config?;
     let runs = node.launcher.dirs().root().to_owned();
     let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), runs);
-    let (handle, http, hub) = (node.handle.clone(), node.http.clone(), node.desk.clone());
-    Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
+    let (handle, hub) = (node.handle.clone(), node.desk.clone());
+    Some(Alerts::start(AlertParts { settings, url, handle, trust, hub, lookout }, runtime))
 }
 
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, sources of facts, and the disk of the
