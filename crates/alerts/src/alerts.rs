@@ -5,6 +5,7 @@
 
 mod delivery;
 mod keeping;
+mod lapse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,7 @@ use crate::details::Details;
 use crate::notice::Notice;
 use crate::settings::Settings;
 use crate::status::{AlertsStatus, ChannelStatus};
+use lapse::Lapse;
 
 /// The register of the book, in its bucket.
 const KEY: &str = "book";
@@ -70,6 +72,8 @@ struct AlertReader {
     hub: Hub,
     lookout: Lookout,
     state: Mutex<State>,
+    /// The time since which the store refuses turns, or for which it did; none if it does not, or that was told.
+    lapse: Mutex<Option<Lapse>>,
     /// Changes when there may be something to send.
     stored: watch::Sender<u64>,
     /// Changes when something was accepted, and has to be stored.
@@ -104,7 +108,9 @@ impl Alerts {
         let AlertParts { settings, url, handle, trust, hub, lookout } = parts;
         let (url, clients) = (settings.url.clone().or(url), Clients::new(&trust));
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(AlertReader { settings, url, handle, clients, hub, lookout, state, stored, settled });
+        let lapse = Mutex::default();
+        let parts = AlertReader { settings, url, handle, clients, hub, lookout, state, lapse, stored, settled };
+        let shared = Arc::new(parts);
         let alerts = Alerts { shared };
         runtime.spawn(alerts.clone().run());
         alerts
@@ -154,15 +160,24 @@ impl Alerts {
     async fn run(self) {
         while self.shared.handle.while_leading(self.keep_and_deliver()).await {
             *self.state() = State::default();
+            let now = self.shared.handle.now();
+            *self.lapse() = Lapse::of(&self.shared.handle.status(), now);
         }
     }
 
     async fn keep_and_deliver(&self) {
+        if let Some(lapse) = &mut *self.lapse() {
+            lapse.ended.get_or_insert(self.shared.handle.now());
+        }
         let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
         tokio::select! {
             () = self.keep() => {}
             _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
         }
+    }
+
+    fn lapse(&self) -> MutexGuard<'_, Option<Lapse>> {
+        self.shared.lapse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -29,11 +29,15 @@ pub enum Condition {
     WillBeLate,
     /// A slot waits, or runs, for longer than usual, and no other condition says why.
     Stuck,
+    /// The lead changed hands without anybody's doing, or the store refused turns for a while.
+    Leader,
+    /// A node that shares the log lags or is not heard of, or no other node could take over.
+    Nodes,
 }
 
 impl Condition {
     /// All of them.
-    pub const ALL: [Condition; 11] = [
+    pub const ALL: [Condition; 13] = [
         Condition::Failed,
         Condition::Late,
         Condition::Paused,
@@ -45,6 +49,8 @@ impl Condition {
         Condition::Disk,
         Condition::WillBeLate,
         Condition::Stuck,
+        Condition::Leader,
+        Condition::Nodes,
     ];
 
     /// Its name in files and messages.
@@ -62,6 +68,8 @@ impl Condition {
             Condition::Disk => "disk",
             Condition::WillBeLate => "will-be-late",
             Condition::Stuck => "stuck",
+            Condition::Leader => "leader",
+            Condition::Nodes => "nodes",
         }
     }
 
@@ -74,19 +82,18 @@ impl Condition {
     /// Whether it is told once and never over: it happened, and does not last.
     #[must_use]
     pub const fn is_moment(self) -> bool {
-        matches!(self, Condition::Backfill | Condition::Worker)
+        matches!(self, Condition::Backfill | Condition::Worker | Condition::Leader)
     }
 
     /// Whether it is seen by looking, and is in no event.
     #[must_use]
     pub const fn is_observed(self) -> bool {
-        matches!(self, Condition::Script | Condition::Endpoint | Condition::Disk) || self.is_read()
-    }
-
-    /// Whether it is seen by looking at what is stored.
-    #[must_use]
-    pub const fn is_read(self) -> bool {
-        matches!(self, Condition::WillBeLate | Condition::Stuck)
+        match self {
+            Condition::Failed | Condition::Late | Condition::Paused | Condition::Frozen => false,
+            Condition::Backfill | Condition::Worker => false,
+            Condition::Script | Condition::Endpoint | Condition::Disk => true,
+            Condition::WillBeLate | Condition::Stuck | Condition::Leader | Condition::Nodes => true,
+        }
     }
 
     /// The time that it has to last before it is told, where a rule says nothing.
@@ -95,7 +102,7 @@ impl Condition {
         match self {
             Condition::Paused => SignedDuration::from_hours(24),
             Condition::Stuck => SignedDuration::from_mins(30),
-            Condition::WillBeLate => SignedDuration::from_mins(5),
+            Condition::WillBeLate | Condition::Nodes => SignedDuration::from_mins(5),
             Condition::Script | Condition::Endpoint | Condition::Disk => SignedDuration::from_mins(1),
             _ => SignedDuration::ZERO,
         }

@@ -94,6 +94,7 @@ fn link(notice: &Notice, url: &str) -> String {
     }
     match (&notice.about.workflow, notice.condition) {
         (_, Condition::Disk) => format!("{url}/ui/storage"),
+        (_, Condition::Leader | Condition::Nodes) => format!("{url}/ui/nodes"),
         (_, Condition::Stuck) => format!("{url}/ui/stuck"),
         (_, Condition::Script | Condition::Endpoint) => format!("{url}/ui/problems"),
         (Some(workflow), _) => format!("{url}/ui/workflows/{}", segment(workflow.as_str())),

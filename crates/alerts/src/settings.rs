@@ -260,7 +260,7 @@ mod tests {
             (r#"{"to": []}"#, "its alerts: rule \"1\": `to` is empty, expected names of channels"),
             (
                 r#"{"name": "etl", "to": ["team"], "when": ["fails"]}"#,
-                "its alerts: rule \"etl\": `when` has \"fails\", expected some of: failed, late, paused, frozen, backfill, worker, script, endpoint, disk, will-be-late, stuck",
+                "its alerts: rule \"etl\": `when` has \"fails\", expected some of: failed, late, paused, frozen, backfill, worker, script, endpoint, disk, will-be-late, stuck, leader, nodes",
             ),
             (
                 r#"{"to": ["team"], "quiet": {"from": "22", "until": "07:00"}}"#,

@@ -11,6 +11,7 @@ use kelos_model::{Actor, BackfillId};
 use kelos_store::{EventFilter, PageRequest, StoreError};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::lapse::Lapse;
 use super::{Alerts, KEY};
 use crate::book::Book;
 use crate::condition::Condition;
@@ -174,6 +175,9 @@ impl Alerts {
         let now = self.shared.handle.now();
         let wanted: BTreeSet<Condition> = self.told().filter(|condition| condition.is_observed()).collect();
         let mut observed = (!wanted.is_empty()).then(|| (self.shared.lookout)());
+        if let Some(observed) = &mut observed {
+            observed.troubles.extend(self.lapse().take().and_then(Lapse::trouble));
+        }
         if let Some(observed) = observed.as_mut().filter(|_| looks == Looks::All) {
             StoredLook { reader: &**self.shared.handle.reader(), wanted: &wanted, now }.add_to(observed)?;
         }

@@ -62,3 +62,61 @@ fn a_rule_of_a_workflow_hears_of_its_slots_from_when_one_is_among_them() {
     book.advance(at(65));
     assert_eq!(told(&book), [(Phase::Opened, 2, 65)]);
 }
+
+/// A sequence of numbers that look random, the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+#[test]
+fn of_many_causes_each_is_opened_and_over_once_whenever_the_process_dies() {
+    let rules = rules(r#"[{"to": ["c"], "when": ["will-be-late"], "after": "10m"}]"#);
+    let (mut book, mut dice) = (Book::new(rules.clone(), 7, at(0)), Dice(1));
+    let (mut stored, mut version) = (book.stored(), book.version());
+    // Since when each of ten causes lasts without a pause, and which of them people believe to last.
+    let (mut lasts, mut told): (BTreeMap<String, i64>, BTreeSet<String>) = Default::default();
+    let (mut opened, mut deaths, mut since_death) = (0, 0, 0);
+    for minute in 1..20_000 {
+        let cause = format!("load@{}", dice.below(10));
+        if dice.below(8) == 0 && lasts.remove(&cause).is_none() {
+            lasts.insert(cause, minute);
+        }
+        let troubles = lasts.keys().map(|cause| {
+            let members = vec![(format!("report of {cause}"), About::default())];
+            Trouble { condition: Condition::WillBeLate, cause: cause.clone(), members, more: 0, words: cause.clone() }
+        });
+        let known = Observation { knows: [Condition::WillBeLate].into(), ..Observation::default() };
+        book.observe(&Observation { troubles: troubles.collect(), ..known }, at(minute));
+        book.advance(at(minute));
+        if book.version() != version {
+            (stored, version) = (book.stored(), book.version());
+        }
+        while let Some(notice) = book.due_for("c", at(minute)).cloned() {
+            match notice.phase {
+                Phase::Opened => {
+                    assert!(lasts.contains_key(&notice.words) && told.insert(notice.words), "minute {minute}");
+                    opened += 1;
+                }
+                Phase::Over => assert!(!lasts.contains_key(&notice.words) && told.remove(&notice.words)),
+                other => panic!("{other:?}"),
+            }
+            book.settle(&notice.key);
+            (stored, version) = (book.stored(), book.version());
+        }
+        // What was not told is looked for anew after a death, and has to last again.
+        let overdue = lasts.iter().filter(|(_, since)| minute - **since >= 10 && since_death >= 10);
+        assert!(overdue.into_iter().all(|(cause, _)| told.contains(cause)), "minute {minute}");
+        since_death += 1;
+        if dice.below(60) == 0 {
+            (deaths, since_death) = (deaths + 1, 0);
+            book = Book::restore(rules.clone(), stored.clone()).unwrap();
+            version = book.version();
+        }
+    }
+    assert!(opened > 500 && deaths > 200, "{opened} {deaths}");
+}

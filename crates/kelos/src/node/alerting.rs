@@ -1,5 +1,8 @@
 //! The alerts of a node: what of it is looked at, and its channels among its problems.
 
+#[cfg(feature = "nodes")]
+mod cluster;
+
 use std::path::{Path, PathBuf};
 
 use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
@@ -13,6 +16,8 @@ use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
 use super::Node;
+#[cfg(feature = "nodes")]
+use cluster::Cluster;
 
 /// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
 pub(super) fn start(
@@ -24,6 +29,8 @@ pub(super) fn start(
     let (settings, url) = config?;
     let runs = node.launcher.dirs().root().to_owned();
     let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), runs);
+    #[cfg(feature = "nodes")]
+    let lookout = with_nodes(lookout, node);
     let (handle, hub) = (node.handle.clone(), node.desk.clone());
     Some(Alerts::start(AlertParts { settings, url, handle, trust, hub, lookout }, runtime))
 }
@@ -56,6 +63,19 @@ fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, ru
             }
         }
         look_at_disk(&runs, &mut found);
+        found
+    })
+}
+
+/// The same, and at the nodes that share a log, where there are some.
+#[cfg(feature = "nodes")]
+fn with_nodes(lookout: Lookout, node: &Node) -> Lookout {
+    let Some(log) = node.log.clone() else { return lookout };
+    let (roster, handle, cluster) = (node.roster.clone(), node.handle.clone(), std::sync::Mutex::<Cluster>::default());
+    Box::new(move || {
+        let mut found = lookout();
+        let mut cluster = cluster.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        cluster.look(&log, &roster, handle.now(), &mut found);
         found
     })
 }
@@ -102,3 +122,6 @@ pub(super) fn problems(alerts: &Alerts) -> Vec<Problem> {
     });
     own.chain(away).collect()
 }
+
+#[cfg(test)]
+mod tests;

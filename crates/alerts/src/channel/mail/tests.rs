@@ -1,4 +1,3 @@
-#[path = "server.rs"]
 mod server;
 
 use kelos_tls::TrustSettings;
