@@ -91,6 +91,8 @@ pub struct Book {
     causes: BTreeMap<(Condition, String), String>,
     outbox: Vec<Notice>,
     backfills: BTreeMap<BackfillId, RunningBackfill>,
+    /// Stored incidents of which no look has said yet whether they still last: nothing is told of them.
+    unseen: BTreeSet<Cause>,
     /// When the next timer ends; none if it has to be looked for, or there is none.
     next: Option<Option<Timestamp>>,
     /// Counts the changes of what waits to be sent.
@@ -125,6 +127,7 @@ impl Book {
             causes: BTreeMap::new(),
             outbox,
             backfills,
+            unseen: BTreeSet::new(),
             next: None,
             version: 0,
             given_up: 0,
@@ -133,7 +136,11 @@ impl Book {
             let named = incident.members.keys().filter(|_| !incident.condition.is_observed());
             let members = named.map(|member| (incident.condition, member.clone()));
             book.causes.extend(members.map(|member| (member, incident.cause.clone())));
-            book.incidents.insert((incident.condition, incident.cause.clone()), incident);
+            let cause = (incident.condition, incident.cause.clone());
+            if incident.condition.is_observed() && !incident.condition.is_moment() {
+                book.unseen.insert(cause.clone());
+            }
+            book.incidents.insert(cause, incident);
         }
         let channels: BTreeSet<&String> = book.rules.iter().flat_map(|rule| &rule.to).collect();
         book.outbox.retain(|notice| channels.contains(&notice.channel));
@@ -252,6 +259,7 @@ impl Book {
         for Trouble { condition, cause, members, more, words } in found.troubles.iter().cloned() {
             let (seq, now) = (self.cursor, self.clock);
             let cause = (condition, cause);
+            self.unseen.remove(&cause);
             let incident = self.incidents.entry(cause).or_insert_with_key(|cause| Incident::new(cause, seq, now));
             (incident.words, incident.more) = (words, more);
             incident.set_members(members, seq, now);
@@ -342,6 +350,7 @@ impl Book {
     /// Takes an incident that is over out of the book, and tells those who had heard of it.
     fn close(&mut self, cause: &Cause) {
         let Some(incident) = self.incidents.remove(cause) else { return };
+        self.unseen.remove(cause);
         self.next = None;
         for rule in self.rules.clone().iter().filter(|rule| incident.told.contains_key(&rule.name)) {
             self.post(&incident, rule, (Phase::Over, incident.opened), rule.awake(self.clock));
@@ -387,7 +396,7 @@ impl Book {
                 first = Some((due, timer));
             }
         };
-        for (cause, incident) in &self.incidents {
+        for (cause, incident) in self.incidents.iter().filter(|(cause, _)| !self.unseen.contains(*cause)) {
             let mut is_told = true;
             for (number, rule) in self.rules.iter().enumerate() {
                 if let Some((due, phase, count)) = incident.next(rule) {
