@@ -5,25 +5,27 @@
 
 mod delivery;
 mod keeping;
+mod lapse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use kelos_engine::{Handle, Status};
-use kelos_executors::http::Http;
+use kelos_engine::Handle;
 use kelos_executors::workers::Hub;
 use kelos_model::register::ALERTS_BUCKET;
+use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::watch;
 
 use crate::book::{Book, Observation};
-use crate::channel::SendError;
+use crate::channel::{Clients, SendError};
 use crate::details::Details;
 use crate::notice::Notice;
 use crate::settings::Settings;
 use crate::status::{AlertsStatus, ChannelStatus};
+use lapse::Lapse;
 
 /// The register of the book, in its bucket.
 const KEY: &str = "book";
@@ -39,8 +41,8 @@ pub struct AlertParts {
     pub url: Option<String>,
     /// The engine whose log is followed.
     pub handle: Handle,
-    /// The client of webhooks.
-    pub http: Http,
+    /// The trust in the servers of channels.
+    pub trust: Trust,
     /// The hub, which has the output of runs.
     pub hub: Hub,
     /// The look at the process.
@@ -66,10 +68,12 @@ struct AlertReader {
     settings: Settings,
     url: Option<String>,
     handle: Handle,
-    http: Http,
+    clients: Clients,
     hub: Hub,
     lookout: Lookout,
     state: Mutex<State>,
+    /// The time since which the store refuses turns, or for which it did; none if it does not, or that was told.
+    lapse: Mutex<Option<Lapse>>,
     /// Changes when there may be something to send.
     stored: watch::Sender<u64>,
     /// Changes when something was accepted, and has to be stored.
@@ -101,10 +105,12 @@ impl Alerts {
     /// Sends alerts until the engine ends, and while it leads.
     #[must_use]
     pub fn start(parts: AlertParts, runtime: &Runtime) -> Alerts {
-        let AlertParts { settings, url, handle, http, hub, lookout } = parts;
-        let url = settings.url.clone().or(url);
+        let AlertParts { settings, url, handle, trust, hub, lookout } = parts;
+        let (url, clients) = (settings.url.clone().or(url), Clients::new(&trust));
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
-        let shared = Arc::new(AlertReader { settings, url, handle, http, hub, lookout, state, stored, settled });
+        let lapse = Mutex::default();
+        let parts = AlertReader { settings, url, handle, clients, hub, lookout, state, lapse, stored, settled };
+        let shared = Arc::new(parts);
         let alerts = Alerts { shared };
         runtime.spawn(alerts.clone().run());
         alerts
@@ -141,32 +147,37 @@ impl Alerts {
     /// # Errors
     /// When there is no such channel, or it did not accept it.
     pub async fn test(&self, channel: &str, by: &str) -> Result<(), TestError> {
-        let AlertReader { settings, handle, http, url, .. } = &*self.shared;
+        let AlertReader { settings, handle, clients, url, .. } = &*self.shared;
         let known = || settings.channels.keys().cloned().collect();
         let found = settings.channels.get(channel).ok_or_else(|| TestError::Unknown(known()))?;
         let notice = Notice::test(channel, handle.now(), by);
         let details = Details { link: url.as_ref().map(|url| format!("{url}/ui")), ..Details::default() };
-        let sent = found.send(&notice, &details, http, handle.now()).await;
+        let sent = found.send(&notice, &details, clients, handle.now()).await;
         self.note(channel, &sent);
         sent.map_err(|error| TestError::NotSent(error.to_string()))
     }
 
     async fn run(self) {
-        let mut status = self.shared.handle.watch_status();
-        loop {
-            let is_ready = |status: &Status| matches!(status, Status::Leading { .. } | Status::Stopped);
-            let leads = status.wait_for(is_ready).await.is_ok_and(|status| *status != Status::Stopped);
-            if !leads {
-                return;
-            }
-            let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
-            tokio::select! {
-                () = self.keep() => {}
-                _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
-                _ = status.wait_for(|status| !matches!(status, Status::Leading { .. })) => {}
-            }
+        while self.shared.handle.while_leading(self.keep_and_deliver()).await {
             *self.state() = State::default();
+            let now = self.shared.handle.now();
+            *self.lapse() = Lapse::of(&self.shared.handle.status(), now);
         }
+    }
+
+    async fn keep_and_deliver(&self) {
+        if let Some(lapse) = &mut *self.lapse() {
+            lapse.ended.get_or_insert(self.shared.handle.now());
+        }
+        let deliveries = self.shared.settings.channels.keys().map(|channel| self.keep_delivering(channel));
+        tokio::select! {
+            () = self.keep() => {}
+            _ = join_all(deliveries), if !self.shared.settings.channels.is_empty() => {}
+        }
+    }
+
+    fn lapse(&self) -> MutexGuard<'_, Option<Lapse>> {
+        self.shared.lapse.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

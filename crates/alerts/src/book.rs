@@ -27,21 +27,31 @@ pub struct Trouble {
     pub condition: Condition,
     /// The name of the cause, such as a file or an endpoint.
     pub cause: String,
-    /// The subject of it.
-    pub about: About,
+    /// The members that it has, such as slots, each with the workflow that it is about.
+    pub members: Vec<(String, About)>,
+    /// The number of members beyond those.
+    pub more: u64,
     /// The trouble in one sentence.
     pub words: String,
 }
 
-/// The findings of a look at the process.
+impl Trouble {
+    /// A trouble whose cause is its only member, and which is about one workflow or the server.
+    #[must_use]
+    pub fn new(condition: Condition, cause: String, about: About, words: String) -> Trouble {
+        Trouble { condition, members: vec![(cause.clone(), about)], cause, more: 0, words }
+    }
+}
+
+/// The findings of a look at the process, or at what is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
     /// The troubles of now.
     pub troubles: Vec<Trouble>,
     /// Causes that are known to be well. What is neither here nor among the troubles is not known.
     pub well: BTreeSet<(Condition, String)>,
-    /// Whether all files of definitions were looked at: those that are not among the troubles are well.
-    pub knows_scripts: bool,
+    /// Conditions of which everything was looked at: what is not among the troubles is well.
+    pub knows: BTreeSet<Condition>,
 }
 
 /// A backfill that is not done.
@@ -77,10 +87,12 @@ pub struct Book {
     cursor: u64,
     clock: Timestamp,
     incidents: BTreeMap<Cause, Incident>,
-    /// The incident of each member.
+    /// The incident of each member; not of those that are observed, whose members each look names.
     causes: BTreeMap<(Condition, String), String>,
     outbox: Vec<Notice>,
     backfills: BTreeMap<BackfillId, RunningBackfill>,
+    /// Stored incidents of which no look has said yet whether they still last: nothing is told of them.
+    unseen: BTreeSet<Cause>,
     /// When the next timer ends; none if it has to be looked for, or there is none.
     next: Option<Option<Timestamp>>,
     /// Counts the changes of what waits to be sent.
@@ -115,14 +127,20 @@ impl Book {
             causes: BTreeMap::new(),
             outbox,
             backfills,
+            unseen: BTreeSet::new(),
             next: None,
             version: 0,
             given_up: 0,
         };
         for incident in incidents {
-            let members = incident.members.keys().map(|member| (incident.condition, member.clone()));
+            let named = incident.members.keys().filter(|_| !incident.condition.is_observed());
+            let members = named.map(|member| (incident.condition, member.clone()));
             book.causes.extend(members.map(|member| (member, incident.cause.clone())));
-            book.incidents.insert((incident.condition, incident.cause.clone()), incident);
+            let cause = (incident.condition, incident.cause.clone());
+            if incident.condition.is_observed() && !incident.condition.is_moment() {
+                book.unseen.insert(cause.clone());
+            }
+            book.incidents.insert(cause, incident);
         }
         let channels: BTreeSet<&String> = book.rules.iter().flat_map(|rule| &rule.to).collect();
         book.outbox.retain(|notice| channels.contains(&notice.channel));
@@ -230,19 +248,23 @@ impl Book {
         let now = now.max(self.clock);
         self.advance(now);
         let present: BTreeSet<Cause> = found.troubles.iter().map(|one| (one.condition, one.cause.clone())).collect();
-        let is_well = |cause: &Cause| {
+        let is_over = |cause: &Cause| {
             !present.contains(cause)
-                && (found.well.contains(cause) || found.knows_scripts && cause.0 == Condition::Script)
+                && !cause.0.is_moment()
+                && (found.well.contains(cause) || found.knows.contains(&cause.0))
         };
         let over: Vec<Cause> =
-            self.incidents.keys().filter(|cause| cause.0.is_observed() && is_well(cause)).cloned().collect();
-        over.iter().for_each(|cause| self.end(cause.0, &cause.1));
-        for Trouble { condition, cause, about, words } in found.troubles.iter().cloned() {
-            match self.incidents.get_mut(&(condition, cause.clone())) {
-                Some(incident) => incident.words = words,
-                None => self.begin((condition, cause.clone()), cause, about, (words, None), self.cursor),
-            }
+            self.incidents.keys().filter(|cause| cause.0.is_observed() && is_over(cause)).cloned().collect();
+        over.iter().for_each(|cause| self.close(cause));
+        for Trouble { condition, cause, members, more, words } in found.troubles.iter().cloned() {
+            let (seq, now) = (self.cursor, self.clock);
+            let cause = (condition, cause);
+            self.unseen.remove(&cause);
+            let incident = self.incidents.entry(cause).or_insert_with_key(|cause| Incident::new(cause, seq, now));
+            (incident.words, incident.more) = (words, more);
+            incident.set_members(members, seq, now);
         }
+        self.next = None;
     }
 
     /// Tells that a backfill is done, with what came of it.
@@ -297,19 +319,7 @@ impl Book {
         let cause = (cause.0, known.unwrap_or(cause.1));
         self.causes.insert((cause.0, member.clone()), cause.1.clone());
         let now = self.clock;
-        let incident = self.incidents.entry(cause).or_insert_with_key(|(condition, cause)| Incident {
-            condition: *condition,
-            cause: cause.clone(),
-            concerns: Vec::new(),
-            opened_at: now,
-            opened: seq,
-            news: (seq, now),
-            words: String::new(),
-            run: None,
-            members: BTreeMap::new(),
-            more: 0,
-            told: BTreeMap::new(),
-        });
+        let incident = self.incidents.entry(cause).or_insert_with_key(|cause| Incident::new(cause, seq, now));
         (incident.news, incident.words, incident.run) = ((seq, now), words, run);
         incident.add(member, about, seq);
         self.next = None;
@@ -340,6 +350,8 @@ impl Book {
     /// Takes an incident that is over out of the book, and tells those who had heard of it.
     fn close(&mut self, cause: &Cause) {
         let Some(incident) = self.incidents.remove(cause) else { return };
+        self.unseen.remove(cause);
+        self.next = None;
         for rule in self.rules.clone().iter().filter(|rule| incident.told.contains_key(&rule.name)) {
             self.post(&incident, rule, (Phase::Over, incident.opened), rule.awake(self.clock));
         }
@@ -384,7 +396,7 @@ impl Book {
                 first = Some((due, timer));
             }
         };
-        for (cause, incident) in &self.incidents {
+        for (cause, incident) in self.incidents.iter().filter(|(cause, _)| !self.unseen.contains(*cause)) {
             let mut is_told = true;
             for (number, rule) in self.rules.iter().enumerate() {
                 if let Some((due, phase, count)) = incident.next(rule) {
@@ -407,3 +419,6 @@ enum Timer {
     /// An incident that is never over is forgotten.
     Forget(Cause),
 }
+
+#[cfg(test)]
+mod tests;

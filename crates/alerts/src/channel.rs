@@ -1,5 +1,8 @@
 //! Channels: how one notice is handed over.
 
+mod mail;
+mod mail_line;
+
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -8,6 +11,7 @@ use jiff::Timestamp;
 use kelos_engine::secrets::read_secret;
 use kelos_executors::http::{Answer, Http, Method, StatusCode, Url};
 use kelos_model::secret::SecretSource;
+use kelos_tls::Trust;
 use serde_json::Value;
 use sha2::Sha256;
 use tokio::io::AsyncWriteExt;
@@ -17,6 +21,8 @@ use tokio::time::timeout;
 use crate::details::Details;
 use crate::notice::Notice;
 use crate::template::Template;
+pub(crate) use mail::MailOutlet;
+pub(crate) use mail_line::{MailServer, Protection};
 
 /// The time that a command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,6 +56,23 @@ pub enum Outlet {
     },
     /// It is given to a command as JSON on its standard input.
     Command(Vec<String>),
+    /// It is sent by mail.
+    Mail(MailOutlet),
+}
+
+/// The clients by which channels are reached.
+#[derive(Clone)]
+pub struct Clients {
+    http: Http,
+    trust: Trust,
+}
+
+impl Clients {
+    /// Clients with this trust in servers.
+    #[must_use]
+    pub fn new(trust: &Trust) -> Clients {
+        Clients { http: Http::new(trust), trust: trust.clone() }
+    }
 }
 
 /// A channel.
@@ -95,6 +118,7 @@ impl Channel {
     pub fn kind(&self) -> String {
         match &self.outlet {
             Outlet::Command(words) => format!("command {}", words.first().map_or("", String::as_str)),
+            Outlet::Mail(mail) => mail.kind(),
             Outlet::Webhook { url: PrivateText::Secret(source), .. } => format!("webhook at {source}"),
             Outlet::Webhook { url: PrivateText::Plain(url), .. } => match Url::parse(url) {
                 // The path of such addresses is often the secret.
@@ -108,12 +132,19 @@ impl Channel {
     ///
     /// # Errors
     /// When it was not accepted, or it is not known whether it was.
-    pub async fn send(&self, notice: &Notice, details: &Details, http: &Http, now: Timestamp) -> Result<(), SendError> {
+    pub async fn send(
+        &self,
+        notice: &Notice,
+        details: &Details,
+        clients: &Clients,
+        now: Timestamp,
+    ) -> Result<(), SendError> {
         match &self.outlet {
             Outlet::Command(words) => {
                 let body = Template::Plain.body(notice, details, None);
                 run(words, &notice.key, &body).await.map_err(SendError::Away)
             }
+            Outlet::Mail(mail) => mail.send(notice, details, &clients.trust, now).await,
             Outlet::Webhook { url, template, secret } => {
                 let read = async || {
                     let url = url.read().await?;
@@ -127,7 +158,7 @@ impl Channel {
                 let url = Url::parse(&url).map_err(|error| SendError::Away(format!("read the address: {error}")))?;
                 let body = template.body(notice, details, secret.as_deref()).to_string();
                 let signs = secret.filter(|_| *template != Template::Pagerduty);
-                post(http, url, &notice.key, body, signs.map(|secret| (secret, now))).await
+                post(&clients.http, url, &notice.key, body, signs.map(|secret| (secret, now))).await
             }
         }
     }
@@ -224,7 +255,10 @@ mod tests {
         let words = words.into_iter().chain([folder.display().to_string()]).collect();
         let channel = Channel { outlet: Outlet::Command(words) };
         let notice = Notice::test("run", Timestamp::UNIX_EPOCH, "ann");
-        channel.send(&notice, &Details::default(), &Http::default(), Timestamp::UNIX_EPOCH).await.unwrap();
+        channel
+            .send(&notice, &Details::default(), &Clients::new(&Trust::default()), Timestamp::UNIX_EPOCH)
+            .await
+            .unwrap();
         let text = std::fs::read_to_string(&folder).unwrap();
         std::fs::remove_file(&folder).unwrap();
         assert!(text.contains("\"phase\":\"test\"") && text.trim_end().ends_with(&notice.key), "{text}");
@@ -235,7 +269,8 @@ mod tests {
         let words = ["sh", "-c", "cat > /dev/null; echo no room >&2; exit 3"].map(str::to_owned).to_vec();
         let channel = Channel { outlet: Outlet::Command(words) };
         let notice = Notice::test("run", Timestamp::UNIX_EPOCH, "ann");
-        let sent = channel.send(&notice, &Details::default(), &Http::default(), Timestamp::UNIX_EPOCH).await;
+        let sent =
+            channel.send(&notice, &Details::default(), &Clients::new(&Trust::default()), Timestamp::UNIX_EPOCH).await;
         assert_eq!(sent, Err(SendError::Away("run sh: exit status: 3: no room".to_owned())));
     }
 }

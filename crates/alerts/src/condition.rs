@@ -25,11 +25,19 @@ pub enum Condition {
     Endpoint,
     /// A disk on which the server writes is nearly full.
     Disk,
+    /// A live slot is expected to end after its deadline.
+    WillBeLate,
+    /// A slot waits, or runs, for longer than usual, and no other condition says why.
+    Stuck,
+    /// The lead changed hands without anybody's doing, or the store refused turns for a while.
+    Leader,
+    /// A node that shares the log lags or is not heard of, or no other node could take over.
+    Nodes,
 }
 
 impl Condition {
     /// All of them.
-    pub const ALL: [Condition; 9] = [
+    pub const ALL: [Condition; 13] = [
         Condition::Failed,
         Condition::Late,
         Condition::Paused,
@@ -39,6 +47,10 @@ impl Condition {
         Condition::Script,
         Condition::Endpoint,
         Condition::Disk,
+        Condition::WillBeLate,
+        Condition::Stuck,
+        Condition::Leader,
+        Condition::Nodes,
     ];
 
     /// Its name in files and messages.
@@ -54,6 +66,10 @@ impl Condition {
             Condition::Script => "script",
             Condition::Endpoint => "endpoint",
             Condition::Disk => "disk",
+            Condition::WillBeLate => "will-be-late",
+            Condition::Stuck => "stuck",
+            Condition::Leader => "leader",
+            Condition::Nodes => "nodes",
         }
     }
 
@@ -66,13 +82,18 @@ impl Condition {
     /// Whether it is told once and never over: it happened, and does not last.
     #[must_use]
     pub const fn is_moment(self) -> bool {
-        matches!(self, Condition::Backfill | Condition::Worker)
+        matches!(self, Condition::Backfill | Condition::Worker | Condition::Leader)
     }
 
-    /// Whether it is seen by looking at the process, and is in no event.
+    /// Whether it is seen by looking, and is in no event.
     #[must_use]
     pub const fn is_observed(self) -> bool {
-        matches!(self, Condition::Script | Condition::Endpoint | Condition::Disk)
+        match self {
+            Condition::Failed | Condition::Late | Condition::Paused | Condition::Frozen => false,
+            Condition::Backfill | Condition::Worker => false,
+            Condition::Script | Condition::Endpoint | Condition::Disk => true,
+            Condition::WillBeLate | Condition::Stuck | Condition::Leader | Condition::Nodes => true,
+        }
     }
 
     /// The time that it has to last before it is told, where a rule says nothing.
@@ -80,6 +101,8 @@ impl Condition {
     pub const fn usual_patience(self) -> SignedDuration {
         match self {
             Condition::Paused => SignedDuration::from_hours(24),
+            Condition::Stuck => SignedDuration::from_mins(30),
+            Condition::WillBeLate | Condition::Nodes => SignedDuration::from_mins(5),
             Condition::Script | Condition::Endpoint | Condition::Disk => SignedDuration::from_mins(1),
             _ => SignedDuration::ZERO,
         }

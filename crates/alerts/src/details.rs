@@ -34,18 +34,37 @@ impl Details {
     /// Reads why, and what waits for it. Blocks. What can't be read is left out: the notice is sent all the same.
     pub(crate) fn read(notice: &Notice, reader: &dyn Queries, now: Timestamp, url: Option<&str>) -> Details {
         let mut details = Details { link: url.map(|url| link(notice, url)), ..Details::default() };
-        let lasts = !matches!(notice.phase, Phase::Over | Phase::Test);
+        if matches!(notice.phase, Phase::Over | Phase::Test) {
+            return details;
+        }
+        if notice.condition == Condition::Endpoint {
+            details.read_outage(notice, reader, now);
+            return details;
+        }
         let subject = match notice.condition {
             Condition::Failed => notice.run.as_ref().map(|run| run.slot.clone()),
             Condition::Late => notice.members.last().and_then(|member| slot_named(member)),
+            Condition::WillBeLate | Condition::Stuck => notice.members.first().and_then(|member| slot_named(member)),
             _ => None,
         };
-        let Some(slot) = subject.filter(|_| lasts) else { return details };
+        let Some(slot) = subject else { return details };
         details.why = why::read(reader, &slot, now, true, None).ok().map(|why| why.headline);
         let found = failures::find(reader, now).unwrap_or_default();
         let of_it = found.rows.iter().filter(|row| notice.members.contains(&row.slot.to_string()));
         details.followers = of_it.map(|row| row.followers.len()).sum();
         details
+    }
+
+    /// Reads how many slots an endpoint holds, and why the first of them waits.
+    fn read_outage(&mut self, notice: &Notice, reader: &dyn Queries, now: Timestamp) {
+        let Some(endpoint) = notice.members.first() else { return };
+        let Ok(outage) = failures::held_by(reader, endpoint, now) else { return };
+        self.followers = outage.slots.len() + outage.followers;
+        let why = outage.slots.first().and_then(|slot| why::read(reader, slot, now, true, None).ok());
+        self.why = why.map(|why| {
+            let reason = if why.blockers.is_empty() { why.headline } else { why.blockers.join("; ") };
+            format!("{}: {reason}", why.slot.short())
+        });
     }
 
     /// The same with the last lines of a run's output.
@@ -68,12 +87,15 @@ fn slot_named(name: &str) -> Option<SlotRef> {
 
 /// The page of what a notice is about.
 fn link(notice: &Notice, url: &str) -> String {
-    let one = notice.members.first().filter(|_| notice.condition == Condition::Late && notice.members.len() == 1);
+    let is_of_slots = matches!(notice.condition, Condition::Late | Condition::WillBeLate | Condition::Stuck);
+    let one = notice.members.first().filter(|_| is_of_slots && notice.count == 1);
     if let Some(slot) = notice.run.as_ref().map(|run| run.slot.clone()).or_else(|| slot_named(one?)) {
         return format!("{url}{}", slot_path(&slot));
     }
     match (&notice.about.workflow, notice.condition) {
         (_, Condition::Disk) => format!("{url}/ui/storage"),
+        (_, Condition::Leader | Condition::Nodes) => format!("{url}/ui/nodes"),
+        (_, Condition::Stuck) => format!("{url}/ui/stuck"),
         (_, Condition::Script | Condition::Endpoint) => format!("{url}/ui/problems"),
         (Some(workflow), _) => format!("{url}/ui/workflows/{}", segment(workflow.as_str())),
         (None, _) => format!("{url}/ui"),

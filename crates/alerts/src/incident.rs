@@ -72,15 +72,51 @@ pub struct RuleReport {
 }
 
 impl Incident {
+    /// The incident of a cause that begins at a position of the log and a moment, without members.
+    pub(crate) fn new((condition, cause): &(Condition, String), seq: u64, now: Timestamp) -> Incident {
+        Incident {
+            condition: *condition,
+            cause: cause.clone(),
+            concerns: Vec::new(),
+            opened_at: now,
+            opened: seq,
+            news: (seq, now),
+            words: String::new(),
+            run: None,
+            members: BTreeMap::new(),
+            more: 0,
+            told: BTreeMap::new(),
+        }
+    }
+
     /// Adds a member with what it is about, unless there are too many.
     pub(crate) fn add(&mut self, member: String, about: About, seq: u64) {
-        if self.concerns.len() < MOST_CONCERNS && self.concerns.iter().all(|one| one.about != about) {
-            self.concerns.push(Concern { about, since: self.news.1 });
-        }
+        self.concern(about, self.news.1);
         if self.members.len() < MOST_MEMBERS || self.members.contains_key(&member) {
             self.members.insert(member, seq);
         } else {
             self.more += 1;
+        }
+    }
+
+    /// Gives it the members that a look found. They are no news: it lasts, and is told again by `repeat`.
+    pub(crate) fn set_members(&mut self, members: Vec<(String, About)>, seq: u64, now: Timestamp) {
+        let before = std::mem::take(&mut self.members);
+        for (member, about) in members {
+            self.concern(about, now);
+            if self.members.len() < MOST_MEMBERS {
+                let since = before.get(&member).copied().unwrap_or(seq);
+                self.members.insert(member, since);
+            } else {
+                self.more += 1;
+            }
+        }
+    }
+
+    /// Notes that it is about something since a moment.
+    fn concern(&mut self, about: About, since: Timestamp) {
+        if self.concerns.len() < MOST_CONCERNS && self.concerns.iter().all(|one| one.about != about) {
+            self.concerns.push(Concern { about, since });
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! A notice is stored before it is sent and forgotten after it was accepted: a crash in between sends it again under the same key, and
 //! nothing is lost. Nothing is written while there is nothing to tell. What is *absent*: deadlines, which are a matter of the
-//! scheduler and its log, and mail, which a command sends.
+//! scheduler and its log.
 
 mod alerts;
 mod book;
@@ -22,11 +22,12 @@ mod settings;
 mod signal;
 mod status;
 mod stored_directory;
+mod stored_look;
 mod template;
 
 pub use alerts::{AlertParts, Alerts, Lookout, TestError};
 pub use book::{Book, Observation, Trouble};
-pub use channel::{Channel, Outlet, SendError};
+pub use channel::{Channel, Clients, Outlet, SendError};
 pub use condition::Condition;
 pub use details::Details;
 pub use incident::{Concern, Incident, RuleReport};

@@ -1,5 +1,7 @@
 //! The part of a server's file that is about alerts.
 
+mod mail;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
@@ -54,6 +56,7 @@ struct ChannelPart {
     template: Option<Template>,
     secret: Option<Value>,
     command: Option<Vec<String>>,
+    mail: Option<mail::MailPart>,
 }
 
 #[derive(Deserialize)]
@@ -116,9 +119,16 @@ impl Settings {
 }
 
 fn channel(part: ChannelPart) -> Result<Channel, String> {
-    let ChannelPart { webhook, template, secret, command } = part;
+    let ChannelPart { webhook, template, secret, command, mail } = part;
+    let is_webhook = webhook.is_some() || template.is_some() || secret.is_some();
+    if let Some(part) = mail {
+        if is_webhook || command.is_some() {
+            return Err("`mail` has no webhook, template, secret or command beside it".to_owned());
+        }
+        return Ok(Channel { outlet: Outlet::Mail(mail::mail(part).map_err(|why| format!("`mail`: {why}"))?) });
+    }
     if let Some(command) = command {
-        if webhook.is_some() || template.is_some() || secret.is_some() {
+        if is_webhook {
             return Err("`command` has no webhook, template or secret beside it".to_owned());
         }
         if command.first().is_none_or(String::is_empty) {
@@ -134,7 +144,7 @@ fn channel(part: ChannelPart) -> Result<Channel, String> {
     let url = match webhook {
         Some(value) => private("webhook", value)?,
         None if template == Template::Pagerduty => PrivateText::Plain(Template::PAGERDUTY.to_owned()),
-        None => return Err("expected a `webhook` or a `command`".to_owned()),
+        None => return Err("expected a `webhook`, a `command` or `mail`".to_owned()),
     };
     if let PrivateText::Plain(url) = &url {
         address(url).map_err(|why| format!("`webhook`: {why}"))?;
@@ -250,7 +260,7 @@ mod tests {
             (r#"{"to": []}"#, "its alerts: rule \"1\": `to` is empty, expected names of channels"),
             (
                 r#"{"name": "etl", "to": ["team"], "when": ["fails"]}"#,
-                "its alerts: rule \"etl\": `when` has \"fails\", expected some of: failed, late, paused, frozen, backfill, worker, script, endpoint, disk",
+                "its alerts: rule \"etl\": `when` has \"fails\", expected some of: failed, late, paused, frozen, backfill, worker, script, endpoint, disk, will-be-late, stuck, leader, nodes",
             ),
             (
                 r#"{"to": ["team"], "quiet": {"from": "22", "until": "07:00"}}"#,
@@ -267,7 +277,7 @@ mod tests {
             );
         }
         for (channel, words) in [
-            (r#"{"template": "slack"}"#, "its alerts: channel \"x\": expected a `webhook` or a `command`"),
+            (r#"{"template": "slack"}"#, "its alerts: channel \"x\": expected a `webhook`, a `command` or `mail`"),
             (
                 r#"{"webhook": "https://h/", "secret": "abc"}"#,
                 "its alerts: channel \"x\": `secret` has the secret itself, expected its source: {\"secret\": \"env:NAME\"}",

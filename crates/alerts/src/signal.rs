@@ -136,7 +136,7 @@ fn expired(slot: &SlotRef, explanation: &Reason) -> Change {
     look(explanation, &mut behind, &mut path);
     Change::Began {
         condition: Condition::Failed,
-        cause: path.filter(|_| behind.is_empty()).unwrap_or_else(|| slot.workflow.to_string()),
+        cause: path.filter(|_| behind.is_empty()).map_or_else(|| slot.workflow.to_string(), |path| path.cause()),
         member: slot.to_string(),
         words: format!("{slot} expired{why}"),
         run: None,
@@ -144,8 +144,33 @@ fn expired(slot: &SlotRef, explanation: &Reason) -> Change {
     }
 }
 
+/// A path that is not there, or could not be looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathInTheWay {
+    /// The path.
+    pub(crate) uri: String,
+    /// Its endpoint.
+    pub(crate) endpoint: String,
+    /// Whether it could not be looked for.
+    pub(crate) is_away: bool,
+}
+
+impl PathInTheWay {
+    /// Its name as a cause: the endpoint where that is away, else the path.
+    pub(crate) fn cause(&self) -> String {
+        if self.is_away { format!("paths on {}", self.endpoint) } else { format!("path {}", self.uri) }
+    }
+}
+
+/// The first path that is in the way by a reason.
+pub(crate) fn place_of(reason: &Reason) -> Option<PathInTheWay> {
+    let mut path = None;
+    look(reason, &mut Vec::new(), &mut path);
+    path
+}
+
 /// Looks through a reason for what is in the way: other slots, or else a path, or the endpoint on which it could not be looked for.
-fn look(reason: &Reason, behind: &mut Vec<String>, path: &mut Option<String>) {
+fn look(reason: &Reason, behind: &mut Vec<String>, path: &mut Option<PathInTheWay>) {
     if reason.answer != Answer::NotYet {
         return;
     }
@@ -153,9 +178,8 @@ fn look(reason: &Reason, behind: &mut Vec<String>, path: &mut Option<String>) {
         Some(Evidence::Slot { slot, .. }) => behind.push(slot.to_string()),
         Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict, .. }) => {
             let is_away = verdict == kelos_model::probe::Verdict::Failed;
-            path.get_or_insert_with(|| {
-                if is_away { format!("paths on {}", endpoint(uri)) } else { format!("path {uri}") }
-            });
+            let endpoint = || endpoint(uri).to_owned();
+            path.get_or_insert_with(|| PathInTheWay { uri: uri.clone(), endpoint: endpoint(), is_away });
         }
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! The forms in which notices are sent.
 
+use kelos_model::time::format_short;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,6 +10,8 @@ use crate::phase::Phase;
 
 /// The longest text of a block that Slack takes, in characters.
 const LONGEST_SLACK: usize = 2_900;
+/// The longest subject of a mail, in characters.
+const LONGEST_SUBJECT: usize = 200;
 /// The longest summary that PagerDuty takes, in characters.
 const LONGEST_SUMMARY: usize = 1_000;
 
@@ -91,6 +94,29 @@ fn lines(notice: &Notice, details: &Details) -> Vec<String> {
         lines.push(format!("{}{more}", notice.members.join(", ")));
     }
     lines
+}
+
+/// The subject of a mail.
+pub(crate) fn subject(notice: &Notice) -> String {
+    let line: Vec<String> = title(notice).split_whitespace().map(str::to_owned).collect();
+    cut(&line.join(" "), LONGEST_SUBJECT)
+}
+
+/// The text of a mail.
+pub(crate) fn text(notice: &Notice, details: &Details) -> String {
+    let mut parts = vec![title(notice)];
+    parts.extend(lines(notice, details));
+    if !details.output.is_empty() && notice.phase != Phase::Over {
+        let lines = details.output.iter().map(|line| format!("    {line}"));
+        let run = notice.run.as_ref().map(|run| format!(" of run {}", run.number)).unwrap_or_default();
+        parts.push(format!("The last lines{run}:\n\n{}", lines.collect::<Vec<_>>().join("\n")));
+    }
+    parts.extend(details.link.clone());
+    if notice.phase != Phase::Test {
+        let since = format_short(notice.opened_at);
+        parts.push(format!("{} since {since}, told by the rule {} of Kelos", notice.condition.as_str(), notice.rule));
+    }
+    format!("{}\n", parts.join("\n\n"))
 }
 
 fn slack(notice: &Notice, details: &Details) -> Value {
@@ -195,6 +221,22 @@ mod tests {
              etl.load@2026-01-01T00:00Z, etl.load@2026-01-02T00:00Z\n```a &lt; b```"
         );
         assert!(body["text"].as_str().unwrap().contains("failed"));
+    }
+
+    #[test]
+    fn a_mail_says_all_in_plain_text() {
+        let mut notice = notice(Phase::Again);
+        notice.words.push('\n');
+        assert_eq!(
+            subject(&notice),
+            "again: etl.load@2026-01-01T00:00Z failed (run 3: exited with status 3) (2 in all)"
+        );
+        assert_eq!(
+            text(&notice, &details()),
+            "again: etl.load@2026-01-01T00:00Z failed (run 3: exited with status 3)\n (2 in all)\n\n300 slots wait for it\n\n\
+             etl.load@2026-01-01T00:00Z, etl.load@2026-01-02T00:00Z\n\nThe last lines:\n\n    a < b\n\n\
+             https://kelos.example/ui/workflows/etl.load\n\nfailed since 1970-01-01T00:00Z, told by the rule test of Kelos\n"
+        );
     }
 
     #[test]

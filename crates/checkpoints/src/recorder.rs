@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use kelos_engine::{Handle, Status};
+use kelos_engine::{Handle, wait_after};
 use kelos_executors::http::Http;
 use kelos_storage::Storage;
 use kelos_store::{PageRequest, Queries, TurnRecord};
@@ -23,9 +23,6 @@ use crate::key::PrivateKey;
 use crate::settings::Settings;
 use crate::target::Target;
 
-/// The first and the longest wait after a failure.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How long an orderly end waits for targets; what they lack is sent after the next start.
 const AT_THE_END: Duration = Duration::from_secs(5);
 /// The file of the key, in the folder of state.
@@ -150,19 +147,14 @@ impl Recorder {
     }
 
     async fn run(self) {
-        let mut status = self.shared.handle.watch_status();
-        loop {
-            let is_ready = |status: &Status| matches!(status, Status::Leading { .. } | Status::Stopped);
-            let leads = status.wait_for(is_ready).await.is_ok_and(|status| *status != Status::Stopped);
-            if !leads {
-                return;
-            }
-            let targets = (0..self.shared.settings.to.len()).map(|target| self.keep_delivering(target));
-            tokio::select! {
-                () = self.keep_making() => {}
-                _ = join_all(targets), if !self.shared.settings.to.is_empty() => {}
-                _ = status.wait_for(|status| !matches!(status, Status::Leading { .. })) => {}
-            }
+        while self.shared.handle.while_leading(self.make_and_send()).await {}
+    }
+
+    async fn make_and_send(&self) {
+        let targets = (0..self.shared.settings.to.len()).map(|target| self.keep_delivering(target));
+        tokio::select! {
+            () = self.keep_making() => {}
+            _ = join_all(targets), if !self.shared.settings.to.is_empty() => {}
         }
     }
 
@@ -304,10 +296,6 @@ impl Recorder {
 fn newest_turn(reader: &dyn Queries) -> Result<Option<TurnRecord>, String> {
     let newest = reader.turns(PageRequest::newest(1)).map_err(|error| error.to_string())?;
     Ok(newest.rows.into_iter().next())
-}
-
-fn wait_after(failures: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
 }
 
 /// The name of this machine.

@@ -10,6 +10,7 @@ mod handle;
 pub mod inbox;
 pub mod job;
 mod leader;
+mod leadership;
 pub mod prober;
 pub mod program;
 pub mod secrets;
@@ -36,6 +37,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use deployments::Project;
 pub use handle::{AskError, Handle, Lens};
+pub use leadership::wait_after;
 pub use trace::TraceIds;
 
 use crate::clock::Clock;

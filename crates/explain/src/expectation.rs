@@ -3,15 +3,18 @@
 //!
 //! Absent: queues and permits. A slot that waits for capacity is expected as if it could start now.
 
+mod ahead;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::text;
-use kelos_model::{Slot, SlotRef, SlotState};
+use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Queries, StoreError};
 
 use crate::graph::View;
 use crate::stuck::{RunTimes, run_times};
+pub use ahead::{LateAhead, LatenessForecast, MOST_FORESEEN, late_ahead};
 
 /// The most slots that are looked at for one expectation.
 const LOOKED_AT: usize = 200;
@@ -58,9 +61,7 @@ impl Expectation {
 /// # Errors
 /// When the store can't be read.
 pub fn read(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<Option<Expectation>, StoreError> {
-    let view = View::new(reader, now, true);
-    let mut forecast = Forecast { reader, view, now, known: BTreeMap::new() };
-    forecast.end(slot)
+    Forecast::new(reader, now).of(slot)
 }
 
 struct Forecast<'a> {
@@ -69,16 +70,37 @@ struct Forecast<'a> {
     now: Timestamp,
     /// The expectations of slots; none while one is looked at, so that circles end.
     known: BTreeMap<SlotRef, Option<Expectation>>,
+    /// The durations of the runs of workflows.
+    times: BTreeMap<WorkflowId, Option<RunTimes>>,
+    /// The slots that may still be looked at for this expectation.
+    left: usize,
 }
 
-impl Forecast<'_> {
+impl<'a> Forecast<'a> {
+    fn new(reader: &'a dyn Queries, now: Timestamp) -> Forecast<'a> {
+        let (view, known, times) = (View::new(reader, now, true), BTreeMap::new(), BTreeMap::new());
+        Forecast { reader, view, now, known, times, left: LOOKED_AT }
+    }
+
+    /// The expectation of a slot. What is known of others is kept for the next one.
+    fn of(&mut self, id: &SlotRef) -> Result<Option<Expectation>, StoreError> {
+        self.left = LOOKED_AT;
+        let found = self.end(id);
+        if self.left == 0 {
+            // What was not looked at may be expected after all.
+            self.known.retain(|_, known| known.is_some());
+        }
+        found
+    }
+
     fn end(&mut self, id: &SlotRef) -> Result<Option<Expectation>, StoreError> {
         if let Some(known) = self.known.get(id) {
             return Ok(known.clone());
         }
-        if self.known.len() >= LOOKED_AT {
+        if self.left == 0 {
             return Ok(None);
         }
+        self.left -= 1;
         self.known.insert(id.clone(), None);
         let found = self.look(id)?;
         self.known.insert(id.clone(), found.clone());
@@ -87,12 +109,22 @@ impl Forecast<'_> {
 
     fn look(&mut self, id: &SlotRef) -> Result<Option<Expectation>, StoreError> {
         let slot = self.reader.slot(id)?;
-        let Some(takes) = run_times(self.reader, &id.workflow)? else { return Ok(None) };
+        let Some(takes) = self.takes(&id.workflow)? else { return Ok(None) };
         match slot {
             Some(slot) if slot.state.is_final() => Ok(None),
             Some(slot) if slot.state == SlotState::Running => Ok(Some(self.running(id, &slot, takes))),
             slot => self.starting(id, slot.as_ref(), takes),
         }
+    }
+
+    /// The durations of the runs of a workflow; none if there are too few.
+    fn takes(&mut self, id: &WorkflowId) -> Result<Option<RunTimes>, StoreError> {
+        if let Some(known) = self.times.get(id) {
+            return Ok(*known);
+        }
+        let found = run_times(self.reader, id)?;
+        self.times.insert(id.clone(), found);
+        Ok(found)
     }
 
     fn running(&self, id: &SlotRef, slot: &Slot, takes: RunTimes) -> Expectation {

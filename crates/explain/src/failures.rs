@@ -8,6 +8,7 @@
 //! The cost follows the failures and their followers; without failures it is that of a read that finds nothing.
 
 mod dependents;
+mod outage;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,6 +19,7 @@ use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
 use crate::why;
 use dependents::Dependents;
+pub use outage::{Outage, held_by};
 
 /// The most slots of each of the two states that count: those with the newest times.
 pub const MOST_READ: usize = 1_000;

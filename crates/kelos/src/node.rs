@@ -297,11 +297,11 @@ impl Node {
     pub fn start(mut config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
         let (history, is_shared) = (config.history.take(), config.log.is_some());
         #[cfg(feature = "alerts")]
-        let alerts = config.alerts.take();
+        let (alerts, trust) = (config.alerts.take(), config.trust.clone());
         let mut node = Node::assemble(config, store, runtime.clone())?;
         #[cfg(feature = "alerts")]
         {
-            node.alerts = alerting::start(alerts, &node, &runtime);
+            node.alerts = alerting::start(alerts, trust, &node, &runtime);
         }
         #[cfg(feature = "checkpoints")]
         let vouch = node.checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));

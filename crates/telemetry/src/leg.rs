@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kelos_core::SetRegister;
-use kelos_engine::{Handle, TraceIds};
+use kelos_engine::{Handle, TraceIds, wait_after};
 use kelos_executors::http::Http;
 use kelos_model::Actor;
 use kelos_model::register::TELEMETRY_BUCKET;
@@ -23,9 +23,6 @@ const AT_ONCE: usize = 500;
 const PAUSE: Duration = Duration::from_secs(1);
 /// The least time between two times that a cursor is stored. After a crash what was sent since is sent again.
 const STORE_EVERY: Duration = Duration::from_secs(60);
-/// The first and the longest wait after a failure.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// The subject of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,8 +205,4 @@ fn documents(reader: &dyn Queries, leg: &LegView, after: u64) -> Result<(Vec<Val
         Subject::Traces => vec![spans::request(&made, &leg.name)],
     };
     Ok((documents, last))
-}
-
-fn wait_after(failures: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
 }

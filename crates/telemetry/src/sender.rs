@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use kelos_engine::{Handle, Status};
+use kelos_engine::Handle;
 use kelos_executors::http::Http;
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
@@ -59,17 +59,7 @@ impl Telemetry {
     }
 
     async fn run(self, handle: Handle) {
-        let mut status = handle.watch_status();
-        loop {
-            let is_ready = |status: &Status| matches!(status, Status::Leading { .. } | Status::Stopped);
-            let leads = status.wait_for(is_ready).await.is_ok_and(|status| *status != Status::Stopped);
-            if !leads {
-                return;
-            }
-            tokio::select! {
-                _ = join_all(self.legs.iter().map(Leg::run)) => {}
-                _ = status.wait_for(|status| !matches!(status, Status::Leading { .. })) => {}
-            }
-        }
+        let send = async || drop(join_all(self.legs.iter().map(Leg::run)).await);
+        while handle.while_leading(send()).await {}
     }
 }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::documents::Document;
-use super::page::Page;
+use super::page::{Page, Tab};
 use super::{asked, time, words};
 
 /// The address of the page.
@@ -33,7 +33,7 @@ pub(super) async fn show(app: App) -> Result<Response, Fault> {
         h1 { "Alerts" }
         div #alerts data-live { (page(&found, now)) }
     };
-    Ok(Page::new(&app, "Alerts").style("pages.css").script("live.js").show(&body))
+    Ok(Page::new(&app, "Alerts").at(Tab::Alerts).style("pages.css").script("live.js").show(&body))
 }
 
 pub(super) async fn test(

@@ -39,6 +39,8 @@ pub(super) enum Tab {
     Workers,
     /// Nodes that share a log.
     Nodes,
+    /// Alerts, and the channels by which they are told.
+    Alerts,
 }
 
 /// A tab's name, its link, and the key that opens it after `g`.
@@ -62,6 +64,7 @@ const PLACES: &[Place] = &[
     Place { tab: Tab::Workers, name: "Workers", href: "/ui/workers", key: 'w' },
     Place { tab: Tab::Nodes, name: "Nodes", href: "/ui/nodes", key: 'n' },
     Place { tab: Tab::Problems, name: "Problems", href: "/ui/problems", key: 'p' },
+    Place { tab: Tab::Alerts, name: "Alerts", href: "/ui/alerts", key: 'm' },
     Place { tab: Tab::Activity, name: "Activity", href: "/ui/activity", key: 'a' },
 ];
 
@@ -95,6 +98,7 @@ impl<'a> Page<'a> {
         let mut absent = Vec::new();
         absent.extend((!takes_workers).then_some(Tab::Workers));
         absent.extend((!is_node).then_some(Tab::Nodes));
+        absent.extend(app.node().alerts().is_none().then_some(Tab::Alerts));
         Page { health: Some(health(app)), version: Some(app.version()), now, absent, ..Page::bare(title) }
     }
 
@@ -103,7 +107,7 @@ impl<'a> Page<'a> {
         Page {
             title,
             here: None,
-            absent: vec![Tab::Workers, Tab::Nodes],
+            absent: vec![Tab::Workers, Tab::Nodes, Tab::Alerts],
             health: None,
             version: None,
             now: None,

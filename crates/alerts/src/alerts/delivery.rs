@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kelos_engine::wait_after;
 use tokio::time::{sleep, timeout};
 
 use super::Alerts;
@@ -9,9 +10,6 @@ use crate::channel::SendError;
 use crate::details::Details;
 use crate::notice::Notice;
 
-/// The first and the longest wait after a failure.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The longest wait for the end of quiet hours without a look at the clock.
 const LOOK: Duration = Duration::from_secs(30);
 
@@ -64,10 +62,6 @@ impl Alerts {
             Some(run) => details.with_output(run, &shared.handle, &shared.hub).await,
             None => details,
         };
-        channel.send(notice, &details, &shared.http, shared.handle.now()).await
+        channel.send(notice, &details, &shared.clients, shared.handle.now()).await
     }
-}
-
-fn wait_after(failures: u32) -> Duration {
-    FIRST_WAIT.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_WAIT)
 }

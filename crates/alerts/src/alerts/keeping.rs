@@ -1,5 +1,6 @@
 //! The keeping of the book: events are entered, the process is looked at, and the register is written.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,9 +11,12 @@ use kelos_model::{Actor, BackfillId};
 use kelos_store::{EventFilter, PageRequest, StoreError};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::lapse::Lapse;
 use super::{Alerts, KEY};
 use crate::book::Book;
+use crate::condition::Condition;
 use crate::stored_directory::StoredDirectory;
+use crate::stored_look::StoredLook;
 
 /// Events that are read at a time.
 const AT_ONCE: usize = 1_000;
@@ -20,6 +24,8 @@ const AT_ONCE: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(500);
 /// The time between two looks at the process, and at backfills that are not done.
 const LOOK: Duration = Duration::from_secs(10);
+/// The time between two looks at what is stored, which read all live slots.
+const STORED_LOOK: Duration = Duration::from_secs(60);
 /// The time after which a failure of the store is met again.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 /// The longest wait without a look at the clock, which somebody may have set.
@@ -27,20 +33,50 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Events behind which the stored cursor may stay without anything to tell.
 const COARSE: u64 = 50_000;
 
+/// The looks that are taken at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    /// At nothing but the log.
+    None,
+    /// At the process, and at backfills.
+    Process,
+    /// At what is stored, too.
+    All,
+}
+
+/// When looks were taken last.
+#[derive(Default)]
+struct LastLooks {
+    process: Option<Instant>,
+    stored: Option<Instant>,
+}
+
+impl LastLooks {
+    /// The looks that are due, which are taken now.
+    fn take(&mut self) -> Looks {
+        let is_due = |last: Option<Instant>, every| last.is_none_or(|at| at.elapsed() >= every);
+        if !is_due(self.process, LOOK) {
+            return Looks::None;
+        }
+        self.process = Some(Instant::now());
+        if !is_due(self.stored, STORED_LOOK) {
+            return Looks::Process;
+        }
+        self.stored = self.process;
+        Looks::All
+    }
+}
+
 impl Alerts {
     /// Keeps the book while this process leads. Failures are met again.
     pub(super) async fn keep(&self) {
         let mut commits = self.shared.handle.watch_commits();
         let mut settled = self.shared.settled.subscribe();
-        let mut looked: Option<Instant> = None;
+        let mut looked = LastLooks::default();
         loop {
             commits.mark_unchanged();
             settled.mark_unchanged();
-            let looks = looked.is_none_or(|at| at.elapsed() >= LOOK);
-            let kept = self.keep_once(looks).await;
-            if looks {
-                looked = Some(Instant::now());
-            }
+            let kept = self.keep_once(looked.take()).await;
             self.state().problem = kept.as_ref().err().cloned();
             if let Err(problem) = kept {
                 tracing::warn!("failed to {problem}; alerts go on once that is over");
@@ -69,15 +105,16 @@ impl Alerts {
         let until = book
             .next_due()
             .map_or(LONGEST_WAIT, |next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
-        let looks = book.backfills().next().is_some() || self.looks_at_process();
+        let looks = book.backfills().next().is_some() || self.told().any(Condition::is_observed);
         until.min(if looks { LOOK } else { LONGEST_WAIT })
     }
 
-    fn looks_at_process(&self) -> bool {
-        self.shared.settings.rules.iter().any(|rule| rule.when.iter().any(|condition| condition.is_observed()))
+    /// The conditions that some rule tells.
+    fn told(&self) -> impl Iterator<Item = Condition> {
+        self.shared.settings.rules.iter().flat_map(|rule| rule.when.iter().copied())
     }
 
-    async fn keep_once(&self, looks: bool) -> Result<(), String> {
+    async fn keep_once(&self, looks: Looks) -> Result<(), String> {
         if self.state().book.is_none() {
             // What was on its way is in the log, or never gets there.
             self.shared.handle.settled().await.map_err(|error| error.to_string())?;
@@ -89,7 +126,7 @@ impl Alerts {
     }
 
     /// Enters all that happened. Blocks.
-    fn read(&self, looks: bool) -> Result<(), String> {
+    fn read(&self, looks: Looks) -> Result<(), String> {
         let words = |error: StoreError| error.to_string();
         let handle = &self.shared.handle;
         self.open()?;
@@ -106,8 +143,8 @@ impl Alerts {
                 break;
             }
         }
-        if looks {
-            self.look().map_err(words)?;
+        if looks != Looks::None {
+            self.look(looks).map_err(words)?;
         }
         Ok(())
     }
@@ -133,10 +170,17 @@ impl Alerts {
         Ok(())
     }
 
-    /// Looks at the process and at backfills.
-    fn look(&self) -> Result<(), StoreError> {
+    /// Looks at the process and at backfills, and maybe at what is stored.
+    fn look(&self, looks: Looks) -> Result<(), StoreError> {
         let now = self.shared.handle.now();
-        let observed = self.looks_at_process().then(|| (self.shared.lookout)());
+        let wanted: BTreeSet<Condition> = self.told().filter(|condition| condition.is_observed()).collect();
+        let mut observed = (!wanted.is_empty()).then(|| (self.shared.lookout)());
+        if let Some(observed) = &mut observed {
+            observed.troubles.extend(self.lapse().take().and_then(Lapse::trouble));
+        }
+        if let Some(observed) = observed.as_mut().filter(|_| looks == Looks::All) {
+            StoredLook { reader: &**self.shared.handle.reader(), wanted: &wanted, now }.add_to(observed)?;
+        }
         let backfills: Vec<BackfillId> =
             self.state().book.iter().flat_map(|book| book.backfills().cloned().collect::<Vec<_>>()).collect();
         let mut done = Vec::new();
@@ -192,6 +236,6 @@ impl Alerts {
 }
 
 /// The keys of the notices in a book.
-fn keys(book: &Book) -> std::collections::BTreeSet<String> {
+fn keys(book: &Book) -> BTreeSet<String> {
     book.notices().map(|notice| notice.key.clone()).collect()
 }

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_alerts::{Book, Details, SendError, Settings};
-use kelos_executors::http::Http;
+use kelos_alerts::{Book, Clients, Details, SendError, Settings};
 use kelos_model::EventRecord;
+use kelos_tls::Trust;
 use serde_json::Value;
 
 use due::Due;
@@ -37,7 +37,7 @@ struct Sender<'a> {
     log: &'a [EventRecord],
     book: Book,
     stored: Value,
-    http: Http,
+    clients: Clients,
     /// How often it can't be known whether a notice was accepted, by its key.
     unsure: BTreeMap<String, usize>,
     deaths: usize,
@@ -64,7 +64,7 @@ impl Sender<'_> {
         self.stored = self.book.stored();
         while let Some(notice) = self.book.due_for("hook", now).cloned() {
             let channel = &self.settings.channels["hook"];
-            match channel.send(&notice, &Details::default(), &self.http, now).await {
+            match channel.send(&notice, &Details::default(), &self.clients, now).await {
                 Ok(()) if dice.one_in(20) => {
                     *self.unsure.entry(notice.key).or_default() += 1;
                     return self.die();
@@ -91,8 +91,9 @@ async fn everybody_hears_of_what_was_due_and_of_nothing_else() {
     let settings = settings(&receiver.address);
     let book = Book::new(settings.rules.clone(), 0, log[0].at);
     let stored = book.stored();
-    let http = Http::default();
-    let mut sender = Sender { settings: &settings, log: &log, book, stored, http, unsure: BTreeMap::new(), deaths: 0 };
+    let clients = Clients::new(&Trust::default());
+    let mut sender =
+        Sender { settings: &settings, log: &log, book, stored, clients, unsure: BTreeMap::new(), deaths: 0 };
     let mut dice = Dice::new(seed + 1);
     let mut next = 0;
     while next < log.len() {

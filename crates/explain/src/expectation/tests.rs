@@ -75,3 +75,19 @@ fn past_runs_are_compared_with_those_before_them() {
     let told: Vec<_> = past.iter().map(|one| (minutes(one.expected.median), minutes(one.took))).collect();
     assert_eq!(told, [(12, 13), (12, 40)]);
 }
+
+#[test]
+fn slots_that_will_be_late_are_found_in_the_order_of_their_deadlines() {
+    let mut world = world(&[40, 41, 39]);
+    let load = world.running("load", 4, 0);
+    let report = world.waits("report", 4, &load);
+    let ahead = |world: &World, now| late_ahead(&*world.store.reader(), now).unwrap();
+    let found = ahead(&world, at(4, 10));
+    assert!(!found.is_partial);
+    let rows: Vec<_> = found.rows.iter().map(|row| (&row.slot, row.deadline, &row.expected.decided_by)).collect();
+    assert_eq!(rows, [(&report, at(4, 30), &load)]);
+    // What is late is told as that, and what was done in time will not be.
+    assert_eq!(ahead(&world, at(4, 30)).rows, []);
+    world.succeeds(&load, at(4, 12));
+    assert_eq!(ahead(&world, at(4, 13)).rows, []);
+}

@@ -20,7 +20,7 @@ const ASKED: usize = 5;
 const UNPLANNED: usize = 1_000;
 
 /// The live slots of each workflow, oldest first.
-type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
+pub(crate) type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
 
 /// Finds what is stuck at a moment. Blocks.
 ///
@@ -47,18 +47,18 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     let more = rows.len().saturating_sub(TOLD);
     rows.truncate(TOLD);
     for row in rows.iter_mut().filter(|row| row.reason.is_empty()) {
-        row.reason = reason(reader, &row.slot, now)?;
+        (row.reason, row.root) = reason(reader, &row.slot, now)?;
     }
     Ok(StuckReport { rows, more, is_partial: is_partial || failures.is_partial })
 }
 
 /// Whether a workflow is dormant until somebody resumes it.
-fn rests(row: &WorkflowRow) -> bool {
+pub(crate) fn rests(row: &WorkflowRow) -> bool {
     row.paused || row.frozen().is_some()
 }
 
 /// All live slots, and whether there are more than were read.
-fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
+pub(crate) fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
     let (mut live, mut is_partial) = (Live::new(), false);
     for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
         let rows = reader
@@ -80,17 +80,18 @@ fn began(workflow: &WorkflowRow, row: &SlotRow) -> Timestamp {
     workflow.definition.keys.due(&row.id.key).unwrap_or(row.slot.since)
 }
 
-/// The reason for the state of a slot.
-fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<String, StoreError> {
+/// The reason for the state of a slot, and the first root of its wait, if it waits for something.
+fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<(String, Option<Root>), StoreError> {
     let why = why::read(reader, slot, now, true, None)?;
     let waits = why.state.is_some_and(|state| !state.is_final());
     if !waits || why.blockers.is_empty() {
-        return Ok(why.headline);
+        return Ok((why.headline, None));
     }
     let roots = roots::read_few(reader, slot, now)?.rows;
     // The slot's own account says what is in its way.
     let upstream: Vec<String> = roots.iter().filter(|root| root.way.len() > 1).map(Root::sentence).collect();
-    Ok(if upstream.is_empty() { why.blockers.join("; ") } else { upstream.join("; ") })
+    let reason = if upstream.is_empty() { why.blockers.join("; ") } else { upstream.join("; ") };
+    Ok((reason, roots.into_iter().next()))
 }
 
 /// The search among the live slots of one workflow.
@@ -209,6 +210,7 @@ impl Search<'_> {
             next: None,
             others: 0,
             followers: 0,
+            root: None,
         }
     }
 
@@ -265,7 +267,19 @@ impl Search<'_> {
         });
         let Some((slot, state, since)) = first.or(missed) else { return Ok(None) };
         let beyond = self.now.duration_since(since);
-        Ok(Some(Stuck { slot, kind, state, since, usual: None, beyond, reason, next: None, others, followers: 0 }))
+        Ok(Some(Stuck {
+            slot,
+            kind,
+            state,
+            since,
+            usual: None,
+            beyond,
+            reason,
+            next: None,
+            others,
+            followers: 0,
+            root: None,
+        }))
     }
 
     /// The times that went by since it was last planned.
@@ -304,6 +318,7 @@ fn failed(failures: &Failures, now: Timestamp) -> Vec<Stuck> {
             next: None,
             others: 0,
             followers: 0,
+            root: None,
         });
         stuck.followers += row.followers.len();
     }

@@ -15,9 +15,11 @@ use kelos_model::{Actor, SlotRef, SlotState};
 use kelos_store::StoreError;
 
 pub use find::read;
+pub(crate) use find::{live, rests};
 pub use usual::RunTimes;
 pub(crate) use usual::{run_times, succeeded_runs};
 
+use crate::roots::Root;
 use kelos_engine::Handle;
 
 /// Whatever is usual, nothing is late, and no run long, within this time.
@@ -96,6 +98,8 @@ pub struct Stuck {
     pub others: usize,
     /// Slots that wait for it or for the others, or expired while they did; only of failures.
     pub followers: usize,
+    /// The first root of its wait, where it waits for something: the nearest that somebody has to repair, else the nearest.
+    pub root: Option<Root>,
 }
 
 /// Everything that is stuck, the worst first.

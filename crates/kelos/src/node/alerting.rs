@@ -1,5 +1,8 @@
 //! The alerts of a node: what of it is looked at, and its channels among its problems.
 
+#[cfg(feature = "nodes")]
+mod cluster;
+
 use std::path::{Path, PathBuf};
 
 use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
@@ -9,51 +12,70 @@ use kelos_model::history::size_text;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::Storage;
+use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
 use super::Node;
+#[cfg(feature = "nodes")]
+use cluster::Cluster;
 
 /// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
-pub(super) fn start(config: Option<(Settings, Option<String>)>, node: &Node, runtime: &Runtime) -> Option<Alerts> {
+pub(super) fn start(
+    config: Option<(Settings, Option<String>)>,
+    trust: Trust,
+    node: &Node,
+    runtime: &Runtime,
+) -> Option<Alerts> {
     let (settings, url) = config?;
     let runs = node.launcher.dirs().root().to_owned();
     let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), runs);
-    let (handle, http, hub) = (node.handle.clone(), node.http.clone(), node.desk.clone());
-    Some(Alerts::start(AlertParts { settings, url, handle, http, hub, lookout }, runtime))
+    #[cfg(feature = "nodes")]
+    let lookout = with_nodes(lookout, node);
+    let (handle, hub) = (node.handle.clone(), node.desk.clone());
+    Some(Alerts::start(AlertParts { settings, url, handle, trust, hub, lookout }, runtime))
 }
 
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, sources of facts, and the disk of the
 /// folder of runs.
 fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, runs: PathBuf) -> Lookout {
     Box::new(move || {
-        let mut found = Observation { knows_scripts: true, ..Observation::default() };
+        let mut found = Observation { knows: [Condition::Script].into(), ..Observation::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         found.troubles.extend(problems.iter().filter(|problem| problem.severity == Severity::Error).map(script));
         for health in storage.health() {
             let cause = health.endpoint;
             match health.broken {
-                Some(broken) => found.troubles.push(Trouble {
-                    condition: Condition::Endpoint,
-                    about: About::default(),
-                    words: format!("{cause} does not answer since {}: {}", broken.since, broken.last_error),
-                    cause,
-                }),
+                Some(broken) => {
+                    let words = format!("{cause} does not answer since {}: {}", broken.since, broken.last_error);
+                    found.troubles.push(Trouble::new(Condition::Endpoint, cause, About::default(), words));
+                }
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
         for source in sources.standings() {
             let cause = source.name.to_string();
             match source.problem {
-                Some(problem) => found.troubles.push(Trouble {
-                    condition: Condition::Endpoint,
-                    about: About::default(),
-                    words: format!("facts from {cause} stay away: failed to {problem}"),
-                    cause,
-                }),
+                Some(problem) => {
+                    let words = format!("facts from {cause} stay away: failed to {problem}");
+                    found.troubles.push(Trouble::new(Condition::Endpoint, cause, About::default(), words));
+                }
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
         look_at_disk(&runs, &mut found);
+        found
+    })
+}
+
+/// The same, and at the nodes that share a log, where there are some.
+#[cfg(feature = "nodes")]
+fn with_nodes(lookout: Lookout, node: &Node) -> Lookout {
+    let Some(log) = node.log.clone() else { return lookout };
+    let (roster, handle, cluster) = (node.roster.clone(), node.handle.clone(), std::sync::Mutex::<Cluster>::default());
+    Box::new(move || {
+        let mut found = lookout();
+        let mut cluster = cluster.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        cluster.look(&log, &roster, handle.now(), &mut found);
         found
     })
 }
@@ -70,18 +92,15 @@ fn look_at_disk(runs: &Path, found: &mut Observation) {
         size_text(space.free),
         size_text(space.total)
     );
-    found.troubles.push(Trouble { condition: Condition::Disk, about: About::default(), words, cause });
+    found.troubles.push(Trouble::new(Condition::Disk, cause, About::default(), words));
 }
 
 fn script(problem: &Problem) -> Trouble {
     let place = if problem.line > 0 { format!(":{}", problem.line) } else { String::new() };
     let kept = if problem.kept_last_good { "; its last good version is in use" } else { "" };
-    Trouble {
-        condition: Condition::Script,
-        cause: problem.file.clone(),
-        about: About { workflow: problem.workflow.clone(), ..About::default() },
-        words: format!("{}{place} is broken: {}{kept}", problem.file, problem.message),
-    }
+    let about = About { workflow: problem.workflow.clone(), ..About::default() };
+    let words = format!("{}{place} is broken: {}{kept}", problem.file, problem.message);
+    Trouble::new(Condition::Script, problem.file.clone(), about, words)
 }
 
 /// The problems of alerts, which have no file.
@@ -103,3 +122,6 @@ pub(super) fn problems(alerts: &Alerts) -> Vec<Problem> {
     });
     own.chain(away).collect()
 }
+
+#[cfg(test)]
+mod tests;

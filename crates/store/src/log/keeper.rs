@@ -31,6 +31,8 @@ impl LeaseTiming {
     };
 }
 
+/// The reason of a change of leader that nobody planned.
+pub const NOT_HEARD_OF: &str = "the leader before was not heard of";
 /// The reason for which a leader took over from itself.
 const ANSWER_LOST: &str = "an answer of the store was lost, so its leader took over from itself";
 
@@ -260,7 +262,7 @@ impl Keeper {
             // No other node holds it.
             ANSWER_LOST
         } else if unchanged >= self.timing.lasts {
-            "the leader before was not heard of"
+            NOT_HEARD_OF
         } else {
             return Ok(());
         };

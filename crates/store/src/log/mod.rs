@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::{EntryBody, Reign, entry_bytes, form_of, read_entry};
 pub use inbox::{Inbox, InboxRequest, LARGEST_REQUEST, RefusedRequest};
 pub use journal::{LogJournal, LogParts};
-pub use keeper::{Keeper, LeaseTiming, Monotonic};
+pub use keeper::{Keeper, LeaseTiming, Monotonic, NOT_HEARD_OF};
 pub use memory::{MemoryLog, MemoryLogStore};
 pub use replica::SnapshotPolicy;
 pub use state::{LocalState, Position};

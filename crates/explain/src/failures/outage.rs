@@ -1,0 +1,100 @@
+//! The slots that an endpoint holds that does not answer: they wait, and fail only once their time is over.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kelos_model::probe::Verdict;
+use kelos_model::reason::Evidence;
+use kelos_model::{Answer, Event, EventRecord, Probe, Reason, SlotEvent, SlotRef, SlotState};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
+
+use super::dependents::Dependents;
+use super::{MOST_READ, edges};
+
+/// The slots that an endpoint holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outage {
+    /// Those that could not look for something there, the oldest first.
+    pub slots: Vec<SlotRef>,
+    /// The number of those that wait for them, at any distance.
+    pub followers: usize,
+    /// Whether there are more than were read.
+    pub is_partial: bool,
+}
+
+/// Finds the slots that wait since an endpoint does not answer. Blocks.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn held_by(reader: &dyn Queries, endpoint: &str, now: Timestamp) -> Result<Outage, StoreError> {
+    let waiting = SlotFilter { states: vec![SlotState::Waiting], ..SlotFilter::default() };
+    let page = reader.slots(&waiting, PageRequest::oldest(MOST_READ))?;
+    let mut held = Vec::new();
+    for row in page.rows {
+        let history = reader.history(&row.id)?;
+        if history.iter().rev().find_map(explanation).is_some_and(|last| asks_in_vain(last, endpoint)) {
+            held.push(row);
+        }
+    }
+    if held.is_empty() {
+        return Ok(Outage { is_partial: page.next.is_some(), ..Outage::default() });
+    }
+    let workflows = reader.workflows(None)?;
+    let mut dependents = Dependents::new(reader, &workflows, now);
+    let edges = edges(&held, &mut dependents)?;
+    let slots: Vec<SlotRef> = held.into_iter().map(|row| row.id).collect();
+    let followers: BTreeSet<&SlotRef> = edges.values().flatten().map(|(slot, _)| slot).collect();
+    let followers = followers.into_iter().filter(|slot| !slots.contains(slot)).count();
+    Ok(Outage { slots, followers, is_partial: page.next.is_some() || dependents.is_partial })
+}
+
+fn explanation(record: &EventRecord) -> Option<&Reason> {
+    match &record.event {
+        Event::Slot { what: SlotEvent::Looked { explanation }, .. } => Some(explanation),
+        _ => None,
+    }
+}
+
+/// Whether a part of a reason that is not met could not be looked for at an endpoint.
+fn asks_in_vain(reason: &Reason, endpoint: &str) -> bool {
+    if reason.answer != Answer::NotYet {
+        return false;
+    }
+    let is_there = |uri: &str| uri.strip_prefix(endpoint).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let of_leaf = match reason.evidence() {
+        Some(Evidence::Probe { probe: Probe::Path { uri, .. }, verdict: Verdict::Failed, .. }) => is_there(uri),
+        _ => false,
+    };
+    of_leaf || reason.nested.iter().any(|nested| asks_in_vain(nested, endpoint))
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::{Finding, ReasonKind, Trigger};
+    use kelos_store::StoredState;
+
+    use super::*;
+    use crate::world::{World, at, row};
+
+    #[test]
+    fn slots_that_ask_an_endpoint_in_vain_are_held_and_those_behind_them_follow() {
+        let after =
+            |id: &str, on: &str| row(id, |one| one.trigger = Trigger::Success { workflow: on.parse().unwrap() });
+        let mut world = World::new(vec![row("a", |_| {}), row("b", |_| {}), after("c", "a"), after("d", "c")]);
+        let asks = |uri: &str, verdict| {
+            let (probe, detail, looked_at) = (Probe::path(uri), "refused".to_owned(), at(1, 1));
+            let finding = Finding::ProbeAnswered { probe, verdict, detail, looked_at };
+            SlotEvent::Looked { explanation: Reason::leaf(ReasonKind::HdfsPath, Answer::NotYet, finding) }
+        };
+        let held = world.planned("a", 1, at(1, 0));
+        world.happens(&held, at(1, 1), asks("hdfs://nn/in", Verdict::Failed));
+        for (hour, uri, verdict) in [(2, "hdfs://nn/in", Verdict::No), (3, "hdfs://nn2/in", Verdict::Failed)] {
+            let other = world.planned("b", hour, at(hour, 0));
+            world.happens(&other, at(hour, 1), asks(uri, verdict));
+        }
+        let behind = world.waits("c", 1, &held);
+        world.waits("d", 1, &behind);
+        let found = held_by(&*world.store.reader(), "hdfs://nn", at(4, 0)).unwrap();
+        assert_eq!(found, Outage { slots: vec![held], followers: 2, is_partial: false });
+    }
+}
