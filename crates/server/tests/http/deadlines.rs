@@ -1,10 +1,10 @@
-//! Deadlines of schedules over both APIs.
+//! Deadlines: schedules get them over both APIs, and the board is told which slots missed theirs.
 
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, body, time};
-use crate::support::Server;
+use crate::support::{NOW, Server, at, workflow};
 
 const SCRIPT: &str = r#"
     application({ name: "Purchase" });
@@ -56,4 +56,15 @@ async fn an_update_of_cdap_keeps_the_deadline_that_it_does_not_name() {
     assert!(wrong.told().1.contains("expected a length of time such as \"2h\""), "{:?}", wrong.told());
     update(json!({ "deadline": "" })).await.ok();
     assert_eq!(shown().await.get("deadline"), None);
+}
+
+#[tokio::test]
+async fn the_board_is_told_which_slots_missed_their_deadlines() {
+    let server = Server::start(&workflow("a", "deadline: \"2h\", startTime: \"2015-09-13T11:00Z\"")).await;
+    server.step(NOW).await;
+    let told = server.get("/ui/board/late").await.ok().json();
+    let late = |text: &str| at(text).as_millisecond();
+    assert_eq!(told["overdue"], json!({ "a": 3 }), "{told}");
+    let times = ["2015-09-13T11:00Z", "2015-09-13T12:00Z", "2015-09-13T13:00Z"].map(late);
+    assert_eq!(told["overdueAt"], json!({ "a": times }));
 }
