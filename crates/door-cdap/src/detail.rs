@@ -8,9 +8,9 @@ use kelos_front::fault::{Fault, plain};
 use kelos_model::arguments::MAPPING;
 use kelos_model::project::ProjectName;
 use kelos_model::secret::masks;
-use kelos_model::time::parse_instant;
+use kelos_model::time::{Zone, parse_instant};
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
-use kelos_model::{Constraint, Trigger, Workflow};
+use kelos_model::{Constraint, Deadline, Trigger, Workflow};
 use kelos_store::StoreError;
 use serde_json::{Map, Value, json};
 
@@ -32,6 +32,7 @@ pub(super) struct Detail {
     end_time: Option<Option<Timestamp>>,
     jitter_millis: Option<u64>,
     catch_up: Option<CatchUp>,
+    deadline: Option<Option<Deadline>>,
 }
 
 /// The program as a body names it.
@@ -41,7 +42,7 @@ pub(super) struct Program {
 }
 
 /// The fields of a schedule.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     "name",
     "description",
     "program",
@@ -53,6 +54,7 @@ const KNOWN: [&str; 16] = [
     "endTime",
     "jitterMillis",
     "catchUp",
+    "deadline",
     "namespace",
     "application",
     "applicationVersion",
@@ -78,6 +80,7 @@ impl Detail {
             end_time: get("endTime")?.as_ref().map(moment).transpose()?,
             jitter_millis: get("jitterMillis")?.map(|field| field.number(0, MOST_JITTER)).transpose()?,
             catch_up: get("catchUp")?.as_ref().map(catch_up).transpose()?,
+            deadline: get("deadline")?.as_ref().map(deadline).transpose()?,
         })
     }
 
@@ -96,6 +99,7 @@ impl Detail {
         set(&mut workflow.trigger, self.trigger);
         set(&mut workflow.constraints, self.constraints);
         set(&mut workflow.start_time, self.start_time);
+        set(&mut workflow.deadline, self.deadline);
         if let Some(description) = self.description {
             workflow.about.description = Some(description).filter(|text| !text.is_empty());
         }
@@ -161,6 +165,14 @@ fn moment(field: &Field<'_>) -> Result<Option<Timestamp>, Fault> {
     }
 }
 
+/// A deadline as scripts write it, in UTC where it names no zone; an empty text removes it.
+fn deadline(field: &Field<'_>) -> Result<Option<Deadline>, Fault> {
+    match field.value {
+        Value::String(text) if text.is_empty() => Ok(None),
+        value => Deadline::read(value, &Zone::utc()).map(Some).map_err(|error| field.refused(&error)),
+    }
+}
+
 fn catch_up(field: &Field<'_>) -> Result<CatchUp, Fault> {
     let text = field.text()?.to_ascii_lowercase();
     CATCH_UPS
@@ -211,6 +223,9 @@ fn add_ours(fields: &mut Map<String, Value>, definition: &Arc<Workflow>, keys: &
     }
     if keys.jitter_millis != usual.jitter_millis {
         add("jitterMillis", json!(keys.jitter_millis));
+    }
+    if let Some(deadline) = &definition.deadline {
+        add("deadline", json!(deadline));
     }
     if let Some((_, name)) = CATCH_UPS.into_iter().find(|(how, _)| *how == keys.catch_up && *how != usual.catch_up) {
         add("catchUp", json!(name));

@@ -57,6 +57,7 @@ families! {
     WAITING = Gauge "kelos_slots_waiting" ["project", "workflow", "reason"] "Slots that wait, by the code of the first reason.";
     RUNS = Counter "kelos_runs_total" ["project", "workflow", "outcome"] "Runs that ended, by outcome.";
     RUN_SECONDS = Histogram "kelos_run_seconds" ["project", "workflow"] "How long runs took that ended, from their start.";
+    STEPS = Counter "kelos_steps_total" ["project", "workflow", "outcome"] "Runs of steps of flows that ended, by outcome.";
     DEADLINES_MISSED = Counter "kelos_deadlines_missed_total" ["project", "workflow"] "Slots that missed their deadlines.";
     START_LATENESS = Gauge "kelos_start_lateness_seconds" ["project", "workflow"] "How long ago the oldest slot was due that has not started; 0 if there is none.";
     FINISH_LATENESS = Gauge "kelos_finish_lateness_seconds" ["project", "workflow"] "How long ago the oldest slot was due that has not ended; 0 if there is none.";

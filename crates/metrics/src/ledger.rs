@@ -131,11 +131,12 @@ impl Ledger {
     pub(crate) fn count(&mut self, record: &EventRecord, ended: impl FnOnce(&SlotRef) -> Option<SlotState>) {
         self.position = record.seq;
         let Event::Slot { slot, what } = &record.event else { return };
-        // Steps are no slots of their own: their run counts.
+        let Some(workflow) = self.workflows.get_mut(&slot.workflow) else { return };
+        // Steps are no slots of their own: their run counts as one.
         if slot.key.step().is_some() {
+            workflow.count_step(what);
             return;
         }
-        let Some(workflow) = self.workflows.get_mut(&slot.workflow) else { return };
         let begins = matches!(what, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }) && record.previous == 0;
         let before = match workflow.live(&slot.key) {
             Some(live) => Some(live.state),
@@ -193,14 +194,7 @@ impl LedgerText<'_> {
                 family.add_with(labels, "reason", self.reasons.code(*reason), count);
             }
         }
-        let mut family = self.text.family(&families::RUNS);
-        for (labels, counts) in self.workflows {
-            for (place, (outcome, count)) in OUTCOMES.iter().zip(counts.runs.outcomes).enumerate() {
-                if place < 2 || count > 0 {
-                    family.add_with(labels, "outcome", outcome, count);
-                }
-            }
-        }
+        self.outcomes(&families::RUNS, |counts| Some(counts.runs.outcomes));
         let mut family = self.text.family(&families::RUN_SECONDS);
         for (labels, counts) in self.workflows {
             let runs = &counts.runs;
@@ -208,12 +202,25 @@ impl LedgerText<'_> {
                 family.histogram(labels, &RUN_BOUNDS, &runs.lengths, runs.seconds);
             }
         }
+        self.outcomes(&families::STEPS, |counts| counts.steps.iter().any(|count| *count > 0).then_some(counts.steps));
         let mut family = self.text.family(&families::DEADLINES_MISSED);
         self.workflows.iter().for_each(|(labels, counts)| family.add(labels, counts.missed));
         self.lateness(&families::START_LATENESS, |counts| counts.unstarted);
         self.lateness(&families::FINISH_LATENESS, |counts| counts.unfinished);
         let mut family = self.text.family(&families::PAUSED);
         self.workflows.iter().for_each(|(labels, counts)| family.add(labels, counts.paused));
+    }
+
+    /// Writes the outcomes of workflows; the first two always, so that their first change is seen.
+    fn outcomes(&mut self, family: &'static Family, of: impl Fn(&Counts) -> Option<[u64; OUTCOMES.len()]>) {
+        let mut family = self.text.family(family);
+        for (labels, counts) in self.workflows {
+            for (place, (outcome, count)) in OUTCOMES.iter().zip(of(counts).into_iter().flatten()).enumerate() {
+                if place < 2 || count > 0 {
+                    family.add_with(labels, "outcome", outcome, count);
+                }
+            }
+        }
     }
 
     fn states<const N: usize>(&mut self, family: &'static Family, of: impl Fn(&Counts) -> &[u64; N]) {

@@ -56,6 +56,17 @@ pub(crate) fn place_of(outcome: &Outcome) -> usize {
     }
 }
 
+/// The place in [`OUTCOMES`] of the outcome of the run that an event ends.
+fn ended(event: &SlotEvent) -> Option<usize> {
+    match event {
+        SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. } => Some(0),
+        SlotEvent::BackedOff { outcome, .. }
+        | SlotEvent::Failed { outcome, .. }
+        | SlotEvent::RunEnded { outcome, .. } => Some(place_of(outcome)),
+        _ => None,
+    }
+}
+
 /// A slot that is live.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSlot {
@@ -90,6 +101,8 @@ pub(crate) struct Counts {
     /// Waiting slots by reason.
     pub(crate) waiting: BTreeMap<ReasonId, u64>,
     pub(crate) runs: EndedRuns,
+    /// Runs of steps that ended, in the order of [`OUTCOMES`].
+    pub(crate) steps: [u64; OUTCOMES.len()],
     /// The moment at which the oldest slot that has not started was due.
     pub(crate) unstarted: Option<Timestamp>,
     /// The moment at which the oldest slot that has not ended was due.
@@ -107,6 +120,7 @@ impl Counts {
         self.transitions.iter_mut().zip(other.transitions).for_each(|(own, other)| *own += other);
         other.waiting.iter().for_each(|(reason, count)| *self.waiting.entry(*reason).or_default() += count);
         self.runs.add_all(&other.runs);
+        self.steps.iter_mut().zip(other.steps).for_each(|(own, other)| *own += other);
         let oldest = |one: Option<Timestamp>, other: Option<Timestamp>| one.into_iter().chain(other).min();
         self.unstarted = oldest(self.unstarted, other.unstarted);
         self.unfinished = oldest(self.unfinished, other.unfinished);
@@ -291,30 +305,22 @@ impl WorkflowCounts {
         }
     }
 
+    /// Counts the end of a step's run.
+    pub(crate) fn count_step(&mut self, event: &SlotEvent) {
+        if let Some(outcome) = ended(event) {
+            self.counts.steps[outcome] += 1;
+        }
+    }
+
     fn follow_run(&mut self, slot: &mut LiveSlot, event: &SlotEvent, at: Timestamp) {
-        let outcome = match event {
-            SlotEvent::Dispatched { .. } => {
-                (slot.run_alive, slot.began) = (true, Some(at));
-                return;
-            }
-            SlotEvent::Started { .. } => {
-                slot.began = Some(at);
-                return;
-            }
-            SlotEvent::Withdrawn { .. } => {
-                (slot.run_alive, slot.began) = (false, None);
-                return;
-            }
-            SlotEvent::Succeeded { .. } | SlotEvent::Recovered { .. } => 0,
-            SlotEvent::BackedOff { outcome, .. }
-            | SlotEvent::Failed { outcome, .. }
-            | SlotEvent::RunEnded { outcome, .. } => place_of(outcome),
-            SlotEvent::Imported { state, .. } => {
-                slot.run_alive = *state == SlotState::Running;
-                return;
-            }
-            _ => return,
-        };
+        match event {
+            SlotEvent::Dispatched { .. } => (slot.run_alive, slot.began) = (true, Some(at)),
+            SlotEvent::Started { .. } => slot.began = Some(at),
+            SlotEvent::Withdrawn { .. } => (slot.run_alive, slot.began) = (false, None),
+            SlotEvent::Imported { state, .. } => slot.run_alive = *state == SlotState::Running,
+            _ => {}
+        }
+        let Some(outcome) = ended(event) else { return };
         slot.run_alive = false;
         let began = slot.began.take().unwrap_or(at);
         self.counts.runs.add(outcome, at.duration_since(began));

@@ -89,11 +89,13 @@ fn run_facets(account: &RunAccount, ids: &TraceIds, namespace: &str, has_ended: 
         let flow = RunId { slot: SlotRef::new(run.id.slot.workflow.clone(), run.id.slot.key.of_run()), number };
         let job = json!({"namespace": namespace, "name": flow.slot.workflow.to_string()});
         let parent = json!({"run": {"runId": run_uuid(ids, &flow)}, "job": job});
-        facets.insert("parent".to_owned(), facet("1-0-1", "ParentRunFacet", parent));
+        // No flow is a step of another one: the parent is the root as well.
+        let parent = json!({"run": parent["run"], "job": parent["job"], "root": parent});
+        facets.insert("parent".to_owned(), facet("1-2-0", "ParentRunFacet", parent));
     }
     if let Some(outcome) = run.outcome.as_ref().filter(|outcome| has_ended && **outcome != Outcome::Succeeded) {
         let message = json!({"message": outcome.to_string(), "programmingLanguage": "unknown"});
-        facets.insert("errorMessage".to_owned(), facet("1-0-0", "ErrorMessageRunFacet", message));
+        facets.insert("errorMessage".to_owned(), facet("1-0-1", "ErrorMessageRunFacet", message));
     }
     facets
 }
@@ -116,7 +118,7 @@ fn job_facets(account: &RunAccount) -> Map<String, Value> {
         (false, None) => "JOB",
     };
     let content = json!({"processingType": "BATCH", "integration": "KELOS", "jobType": kind});
-    Map::from_iter([("jobType".to_owned(), facet("2-0-3", "JobTypeJobFacet", content))])
+    Map::from_iter([("jobType".to_owned(), facet("2-0-4", "JobTypeJobFacet", content))])
 }
 
 fn datasets(all: BTreeSet<Dataset>) -> Vec<Value> {
@@ -168,21 +170,4 @@ fn of_uri(uri: &str) -> Dataset {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn datasets_have_the_names_that_others_give_them() {
-        for (uri, namespace, name) in [
-            ("file:///data/in/2026-03-01", "file", "/data/in/2026-03-01"),
-            ("/data/in", "file", "/data/in"),
-            ("hdfs://nameservice1/logs/2026", "hdfs://nameservice1", "/logs/2026"),
-            ("s3://bucket/a/b", "s3://bucket", "a/b"),
-            ("abfs://box@store.example/a", "abfs://box@store.example", "a"),
-            ("gs://bucket", "gs://bucket", "/"),
-        ] {
-            let dataset = of_uri(uri);
-            assert_eq!((&*dataset.namespace, &*dataset.name), (namespace, name), "{uri}");
-        }
-    }
-}
+mod tests;

@@ -50,6 +50,9 @@ pub struct EventScheduleDto {
     pub jitter_millis: u64,
     /// The handling of misfires: `skip`, `latest` or `all`.
     pub catch_up: Code,
+    /// The deadline of its slots, as a definition has it; none if they have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<serde_json::Value>,
     /// Its next cron time; none without a cron expression, or while it is disabled.
     pub next: Option<FiringTimeDto>,
     /// The latest run.

@@ -53,6 +53,11 @@ pub struct ScheduleRequest {
     /// The longest random delay of a cron time, in milliseconds; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_millis: Option<u64>,
+    /// The deadline of its slots, as in scripts: a length of time such as `2h`, or an object such as
+    /// `{"at": "07:30", "zone": "Europe/Berlin"}`; null for none.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
+    pub deadline: Option<Option<serde_json::Value>>,
     /// The handling of misfires; `latest` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUpRequest>,

@@ -1,9 +1,10 @@
 //! The options that define an event schedule, as a request of the API.
 
-use kelos_model::Constraint;
 use kelos_model::form::FormError;
 use kelos_model::time::{Zone, format_millis};
+use kelos_model::{Constraint, Deadline};
 use kelos_wire::{CatchUpRequest, ConstraintDto, EventScheduleDto, Instant, ScheduleRequest, TriggerDto};
+use serde_json::{Value, json};
 
 use super::when;
 use crate::failure::Failure;
@@ -70,6 +71,10 @@ pub(super) struct Definition {
     /// Delay each cron time by a random amount up to this
     #[arg(long, value_name = "DURATION")]
     jitter: Option<String>,
+    /// Tell that a slot is late if it has not succeeded within this time, or by a time of the day; `none` removes the
+    /// deadline
+    #[arg(long, value_name = "DURATION|TIME[@ZONE]")]
+    deadline: Option<String>,
     /// Misfires, which are cron times that passed while no server was scheduling: count none, the latest or all
     /// [default: latest]
     #[arg(long, value_name = "WHICH", value_parser = ["skip", "latest", "all"])]
@@ -110,6 +115,7 @@ impl Definition {
             start_time: self.start.as_deref().map(limit).transpose()?,
             end_time: self.end.as_deref().map(limit).transpose()?,
             jitter_millis: self.jitter.as_deref().map(millis).transpose()?,
+            deadline: self.deadline.as_deref().map(deadline).transpose()?,
             catch_up: self.catch_up.as_deref().map(catch_up),
             ..ScheduleRequest::default()
         })
@@ -200,6 +206,21 @@ fn millis(text: &str) -> Result<u64, String> {
     millis.ok_or_else(|| format!("\"{text}\" is too long"))
 }
 
+/// A deadline as a definition has it: a length of time, or a time of the day, which is one of the schedule's zone where it names
+/// none; none for `none`.
+fn deadline(text: &str) -> Result<Option<Value>, String> {
+    let (time, zone) = text.split_once('@').map_or((text, None), |(time, zone)| (time, Some(zone)));
+    let value = match (text, time.contains(':'), zone) {
+        ("none", ..) => return Ok(None),
+        (_, true, Some(zone)) => json!({ "at": time, "zone": zone }),
+        (_, true, None) => json!({ "at": time }),
+        (_, false, _) => json!(text),
+    };
+    let expected = "expected a form such as 2h or 07:30@Europe/Berlin";
+    Deadline::read(&value, &Zone::utc()).map_err(|error| format!("--deadline: {error}; {expected}"))?;
+    Ok(Some(value))
+}
+
 /// A limit in time; none for `none`.
 fn moment(text: &str, zone: Option<&Zone>) -> Result<Option<Instant>, String> {
     match text {
@@ -241,7 +262,6 @@ pub(super) fn remove_properties(request: &mut ScheduleRequest, gone: &[String], 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use serde_json::{Value, json};
 
     use super::*;
 
@@ -282,6 +302,8 @@ mod tests {
             "2026-01-01",
             "--end",
             "none",
+            "--deadline",
+            "07:30@Europe/Berlin",
         ]);
         let expected = json!({
             "trigger": "or(time(0 4 * * *), partitions(purchases, 4))",
@@ -293,10 +315,12 @@ mod tests {
                 "since-last-run(90s, wait)",
             ],
             "timeoutMillis": 172_800_000, "properties": { "a": "b=c" },
-            "startTime": "2026-01-01T00:00:00.000Z", "endTime": null,
+            "startTime": "2026-01-01T00:00:00.000Z", "endTime": null, "deadline": { "at": "07:30", "zone": "Europe/Berlin" },
         });
         assert_eq!(fields, Ok(expected));
         assert_eq!(read(&[]), Ok(json!({})));
+        assert_eq!(read(&["--deadline", "2h"]), Ok(json!({ "deadline": "2h" })));
+        assert_eq!(read(&["--deadline", "none"]), Ok(json!({ "deadline": null })));
     }
 
     #[test]
@@ -314,6 +338,8 @@ mod tests {
         assert_eq!(told, "--constraint: at character 16: \"stop\" is unknown here: expected wait or abort");
         assert!(wrong(&["--property", "a"]).contains("expected NAME=VALUE"));
         assert!(wrong(&["--property", "a=1", "--property", "a=2"]).contains("a is given twice"));
+        assert!(wrong(&["--deadline", "soon"]).ends_with("expected a form such as 2h or 07:30@Europe/Berlin"));
+        assert!(wrong(&["--deadline", "07:30@Mars"]).starts_with("--deadline: "));
         assert!(wrong(&["--delay", "soon"]).contains("is not a duration"));
     }
 

@@ -1,5 +1,7 @@
 //! An event schedule in lines.
 
+use kelos_model::Deadline;
+use kelos_model::time::Zone;
 use kelos_wire::{EventScheduleDto, Instant, SourceDto};
 
 use crate::list::counts;
@@ -37,6 +39,10 @@ pub(super) fn told(schedule: &EventScheduleDto) -> Vec<String> {
     }
     if schedule.jitter_millis > 0 {
         line("jitter", format!("up to {}", span(schedule.jitter_millis)));
+    }
+    if let Some(value) = &schedule.deadline {
+        let read = Deadline::read(value, &Zone::utc());
+        line("deadline", read.map_or_else(|_| value.to_string(), |deadline| deadline.to_string()));
     }
     if let Some(next) = &schedule.next {
         let there = if next.zone == "UTC" { String::new() } else { format!(" ({} {})", next.local, next.zone) };

@@ -27,13 +27,26 @@ pub(crate) const SERVER: &str = "KELOS_DOCUMENT_SERVER";
 const PROGRAM: &str = "KELOS_DOCUMENT_PROGRAM";
 
 /// Commands that go on until they are ended, and what each says when it is ready.
-const LASTING: [(&str, &str); 5] = [
-    ("kelos up", "Stop with Ctrl-C"),
-    ("kelos serve", "its state is in "),
-    ("kelos worker", "is running"),
-    ("kelos events -f", ""),
-    ("kelos shadow", ""),
+const LASTING: [(&str, Role, &str); 6] = [
+    ("kelos up", Role::Server, "Stop with Ctrl-C"),
+    ("kelos serve", Role::Server, "its state is in "),
+    ("python3 receiver.py", Role::Receiver, " at http"),
+    ("kelos worker", Role::Helper, "is running"),
+    ("kelos events -f", Role::Helper, ""),
+    ("kelos shadow", Role::Helper, ""),
 ];
+
+/// The part that a lasting command has in a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Role {
+    /// A server of Kelos, which goes on until the end of the document.
+    Server,
+    /// A program to which servers post, which does so, too.
+    Receiver,
+    /// A command that ends with its block.
+    #[default]
+    Helper,
+}
 
 /// What samples write when they run.
 const LEFT: [&str; 4] = [".kelos", "data", "celos.d", "input"];
@@ -42,6 +55,8 @@ pub(crate) struct Desk {
     root: TempDir,
     /// With the folder that each serves, or was started in, and its address.
     servers: Vec<(PathBuf, String, Process)>,
+    /// The program that servers post to, with its address.
+    receiver: Option<(String, Process)>,
 }
 
 /// A command that goes on in the background; it ends with this.
@@ -84,7 +99,7 @@ impl Process {
 
 impl Desk {
     pub(crate) fn new() -> Desk {
-        let desk = Desk { root: tempfile::tempdir().expect("a folder"), servers: Vec::new() };
+        let desk = Desk { root: tempfile::tempdir().expect("a folder"), servers: Vec::new(), receiver: None };
         copy(&root().join("samples"), &desk.path("samples"));
         symlink(root().canonicalize().expect("the repository").join("fixtures"), desk.path("fixtures"))
             .expect("a link");
@@ -152,6 +167,7 @@ impl Desk {
     fn named(&self, folder: &Path, names: &[(String, String)], text: &[String]) -> Vec<String> {
         let value = |value: &str| match value {
             "SERVER" => self.server(folder).to_owned(),
+            "RECEIVER" => self.receiver.as_ref().map_or_else(String::new, |(address, _)| address.clone()),
             "HOUR" => utc(2, "%Y-%m-%dT%H:00Z"),
             "DAY" => utc(24, "%Y-%m-%d"),
             text if text.contains(':') => text.to_owned(),
@@ -228,22 +244,27 @@ impl Desk {
 
     /// Starts a command in the background, and waits until it is ready. Servers go on until the end of the document.
     fn start(&mut self, folder: &Path, command: &str, background: &mut Vec<Process>) -> Result<(), String> {
-        let output = self.path(&format!("output-{}-{}", self.servers.len(), background.len()));
+        let lasting_ones = self.servers.len() + usize::from(self.receiver.is_some());
+        let output = self.path(&format!("output-{lasting_ones}-{}", background.len()));
         let file = fs::File::create(&output).expect("a file");
         let errors = file.try_clone().expect("a file");
         let child =
             self.command(folder, &format!("exec {command}")).stdout(file).stderr(errors).spawn().expect("a shell");
         let mut process = Process { child, output };
-        let (server, ready) = lasting(command).unwrap_or_default();
+        let (role, ready) = lasting(command).unwrap_or_default();
         process
             .until(|said| !said.is_empty() && said.contains(ready))
             .map_err(|wrong| format!("{command}: {wrong}"))?;
-        if server {
-            let address = address(&process.said()).ok_or_else(|| format!("{command} said no address"))?;
-            let served = command.strip_prefix("kelos up ").and_then(|rest| rest.split_whitespace().next());
-            self.servers.push((served.map_or(folder.to_owned(), |name| folder.join(name)), address, process));
-        } else {
-            background.push(process);
+        let address = || address(&process.said()).ok_or_else(|| format!("{command} said no address"));
+        match role {
+            Role::Server => {
+                let served = command.strip_prefix("kelos up ").and_then(|rest| rest.split_whitespace().next());
+                let served = served.filter(|word| !word.starts_with('-'));
+                let place = served.map_or(folder.to_owned(), |name| folder.join(name));
+                self.servers.push((place, address()?, process));
+            }
+            Role::Receiver => self.receiver = Some((address()?, process)),
+            Role::Helper => background.push(process),
         }
         Ok(())
     }
@@ -252,6 +273,11 @@ impl Desk {
     fn server(&self, folder: &Path) -> &str {
         let of_folder = self.servers.iter().find(|(served, ..)| served == folder);
         of_folder.or(self.servers.last()).map_or("", |(_, address, _)| address)
+    }
+
+    /// The address of the newest server.
+    pub(crate) fn address(&self) -> &str {
+        self.server(Path::new(""))
     }
 
     fn command(&self, folder: &Path, script: &str) -> Command {
@@ -318,12 +344,12 @@ fn plain(line: &str) -> String {
     }
 }
 
-/// Whether a command goes on until it is ended: whether it is a server, and what it says when it is ready.
-fn lasting(command: &str) -> Option<(bool, &'static str)> {
-    let (name, ready) = LASTING.into_iter().find(|(name, _)| {
+/// The part of a command that goes on until it is ended, and what it says when it is ready; none of one that ends by itself.
+fn lasting(command: &str) -> Option<(Role, &'static str)> {
+    let found = LASTING.into_iter().find(|(name, ..)| {
         command.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n']))
-    })?;
-    Some((["kelos up", "kelos serve"].contains(&name), ready))
+    });
+    found.map(|(_, role, ready)| (role, ready))
 }
 
 fn address(said: &str) -> Option<String> {

@@ -5,6 +5,7 @@
 
 mod desk;
 mod marks;
+mod real;
 mod transcript;
 
 use std::path::{Path, PathBuf};

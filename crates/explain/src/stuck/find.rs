@@ -32,10 +32,14 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     let (live, is_partial) = live(reader)?;
     let failures = failures::find(reader, now)?;
     let followers: &BTreeSet<&SlotRef> = &failures.followers().map(|follower| &follower.slot).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut overdue) = (Vec::new(), BTreeMap::new());
     for (id, slots) in &live {
         let Some(workflow) = workflows.get(id).filter(|row| !rests(row)) else { continue };
         let search = Search { reader, now, workflow, slots, followers };
+        let times: Vec<Timestamp> = search.past_deadline().filter_map(|(row, _)| row.id.key.time()).collect();
+        if !times.is_empty() {
+            overdue.insert(id.clone(), times);
+        }
         rows.extend([search.overdue(), search.waiting()?, search.backoff()?, search.running()?].into_iter().flatten());
     }
     rows.extend(failed(&failures, now));
@@ -49,7 +53,7 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     for row in rows.iter_mut().filter(|row| row.reason.is_empty()) {
         (row.reason, row.root) = reason(reader, &row.slot, now)?;
     }
-    Ok(StuckReport { rows, more, is_partial: is_partial || failures.is_partial })
+    Ok(StuckReport { rows, more, is_partial: is_partial || failures.is_partial, overdue })
 }
 
 /// Whether a workflow is dormant until somebody resumes it.
@@ -115,10 +119,15 @@ impl Search<'_> {
         self.workflow.definition.out_of_bounds(&row.id.key, Some(&row.slot)).is_some()
     }
 
+    /// The slots whose deadline has passed, with it.
+    fn past_deadline(&self) -> impl Iterator<Item = (&SlotRow, Timestamp)> {
+        let within = self.slots.iter().filter(|row| !self.is_out_of_bounds(row));
+        within.filter_map(|row| Some((row, self.deadline_missed(row)?)))
+    }
+
     /// The slots whose deadline has passed. They are not told again for being late by what is usual.
     fn overdue(&self) -> Option<Stuck> {
-        let missed = self.slots.iter().filter(|row| !self.is_out_of_bounds(row));
-        let mut missed = missed.filter_map(|row| Some((row, self.deadline_missed(row)?)));
+        let mut missed = self.past_deadline();
         let (row, deadline) = missed.next()?;
         let stuck = self.stuck(row, Kind::Overdue, deadline, None, SignedDuration::ZERO);
         Some(Stuck { others: missed.count(), ..stuck })

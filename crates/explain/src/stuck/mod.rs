@@ -9,9 +9,11 @@
 mod find;
 mod usual;
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Inspect;
-use kelos_model::{Actor, SlotRef, SlotState};
+use kelos_model::{Actor, SlotRef, SlotState, WorkflowId};
 use kelos_store::StoreError;
 
 pub use find::read;
@@ -111,6 +113,8 @@ pub struct StuckReport {
     pub more: usize,
     /// Whether there are more live slots or failures than were read.
     pub is_partial: bool,
+    /// The times of the live slots of each workflow that missed their deadlines, ascending. Those without a time are in the rows alone.
+    pub overdue: BTreeMap<WorkflowId, Vec<Timestamp>>,
 }
 
 /// Finds the slots that are stuck now, with the next evaluations from the scheduler's memory. May block for some

@@ -16,7 +16,7 @@ fn step(text: &str, needs: &[&str]) -> Step {
 }
 
 /// `load`, then `each` of its files and `ok` after a signal, then `ship`.
-async fn server() -> Server {
+pub(crate) async fn server() -> Server {
     let mut each = step("each", &["load"]);
     each.for_each = Some(ItemList { input: "files".to_owned(), most: 100, concurrency: None });
     let signal = SignalWait { name: "approval".to_owned(), within_seconds: None };
@@ -33,7 +33,7 @@ async fn server() -> Server {
     server
 }
 
-fn slot(key: &str) -> SlotRef {
+pub(crate) fn slot(key: &str) -> SlotRef {
     SlotRef::new(WorkflowId::new("etl").unwrap(), SlotKey::parse(key).unwrap())
 }
 
@@ -52,7 +52,7 @@ impl Server {
         (reply.status.as_u16(), text("code"), text("detail"))
     }
 
-    async fn start_order(&self) -> Value {
+    pub(crate) async fn start_order(&self) -> Value {
         let asked = json!({ "key": "order-42", "arguments": { "day": "monday", "password": "x" } }).to_string();
         self.post_json("/api/v1/workflows/etl/start", &asked).await.ok().json()
     }

@@ -146,7 +146,7 @@ async fn one_line_says_whether_it_is_fine() {
     };
     assert_eq!(said(&server.get(first).await.ok().text), "All fine|3 workflows");
     // Not all of it can be told by letters: the first hour has been due for a week.
-    assert_eq!(server.get("/ui/board/late").await.ok().json(), json!({"late": 3, "overdue": {}}));
+    assert_eq!(server.get("/ui/board/late").await.ok().json(), json!({"late": 3, "overdue": {}, "overdueAt": {}}));
     server.end(&slot("a", "2015-09-06T16:00Z"), 1, false).await;
     server.post("/api/v1/workflows/b/pause").await.ok();
     assert_eq!(said(&server.get(first).await.ok().text), "1 of 3 workflows failing|a|1 paused");

@@ -22,6 +22,7 @@ mod celos_model;
 mod celos_random;
 mod changes;
 mod connections;
+mod deadlines;
 mod described;
 mod dice;
 mod display;

@@ -8,7 +8,8 @@ use kelos_model::SlotState;
 use kelos_store::SlotFilter;
 
 use crate::access::{By, Guarded};
-use crate::support::{PATIENCE, Reply, Server, Setup, slot, workflow};
+use crate::flows;
+use crate::support::{NOW, PATIENCE, Reply, Server, Setup, slot, workflow};
 
 /// The numbers of a text, by name and labels.
 type Numbers = BTreeMap<String, f64>;
@@ -92,6 +93,22 @@ async fn metrics_count_slots_runs_and_reasons() {
     let found = counted(&server).await;
     assert_true(&server, &found);
     assert_eq!(found[&format!("kelos_slots{{{w},state=\"succeeded\"}}")], 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_are_counted_beside_the_runs_of_their_flows() {
+    let server = flows::server().await;
+    server.start_order().await;
+    server.step(NOW).await;
+    let load = flows::slot(".order-42.load");
+    server.until_state(&load, SlotState::Running).await;
+    assert!(!counted(&server).await.keys().any(|name| name.starts_with("kelos_steps_total")));
+    server.give(&load, 1, &serde_json::json!({ "files": ["a"] })).await;
+    server.end(&load, 1, true).await;
+    let found = counted(&server).await;
+    assert_eq!(found["kelos_steps_total{project=\"etl\",workflow=\"etl\",outcome=\"succeeded\"}"], 1.0);
+    assert_eq!(found["kelos_steps_total{project=\"etl\",workflow=\"etl\",outcome=\"failed\"}"], 0.0);
+    assert_eq!(found["kelos_runs_total{project=\"etl\",workflow=\"etl\",outcome=\"succeeded\"}"], 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -54,7 +54,7 @@
       const text = [element.dataset.w, tags, project, section.getAttribute("aria-label")].join(" ");
       return {
         project, tags: tags.split("\n"), index, element, cells, section, id: element.dataset.w, text: text.toLowerCase(), painted: false,
-        paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n), steps: [],
+        paused: element.classList.contains("paused"), letters: cells.textContent, counts: countsOf(cells.dataset.n), steps: [], late: new Set(),
       };
     });
     // The steps of a flow that is unfolded are below its row.
@@ -89,6 +89,9 @@
     return count ? ` data-n="${count > most ? `${most}+` : count}"` : "";
   };
 
+  // A slot past its deadline has a corner.
+  const corner = (row, place) => row.late?.has(place) ? " data-late" : "";
+
   // Only letters, digits and names of classes get in here: nothing that anybody else wrote.
   const paint = (row) => {
     if (row.painted) return;
@@ -96,7 +99,7 @@
     let html = "";
     for (let place = 0; place < row.letters.length; place++) {
       const look = looks[row.letters[place]], label = `${times[place]}: ${what(row, place)}`;
-      html += look ? `<i class="${look.css}" role="gridcell" aria-label="${label}"${many(row, place)}>${row.letters[place]}</i>` : `<i role="gridcell" aria-label="${label}">.</i>`;
+      html += look ? `<i class="${look.css}" role="gridcell" aria-label="${label}"${many(row, place)}${corner(row, place)}>${row.letters[place]}</i>` : `<i role="gridcell" aria-label="${label}">.</i>`;
     }
     row.cells.innerHTML = html;
   };
@@ -115,6 +118,8 @@
       cell.textContent = look ? letters[place] : ".";
       const count = /"(.*)"/.exec(many(row, place))?.[1];
       if (look && count) cell.dataset.n = count; else delete cell.dataset.n;
+      // Whether it is late still, the server says.
+      if (row.late?.delete(place)) { cell.removeAttribute("data-late"); askForLateSoon(); }
       name(cell, row, place);
       setTimeout(() => cell.classList.remove("fresh"), 1300);
     }
@@ -152,7 +157,8 @@
   const what = (row, place) => {
     const look = looks[row.letters[place]];
     const count = row.counts.get(place) ?? 1;
-    return !look ? "no slot" : count > 1 ? `${count} slots, the worst ${look.word}` : look.word;
+    const late = !row.late?.has(place) ? "" : count > 1 ? ", some past the deadline" : ", past its deadline";
+    return !look ? "no slot" : (count > 1 ? `${count} slots, the worst ${look.word}` : look.word) + late;
   };
   // Who reads row by row has heard the workflow; who moves about has not.
   const name = (cell, row, place, why) => {
@@ -262,7 +268,7 @@
   };
 
   // ---- Is it fine? The line above all rows, as the server wrote it.
-  let late = 0, overdue = {};
+  let late = 0, overdue = {}, overdueAt = {}, asksForLate = 0;
   // The failing workflows are the server's to tell: rows don't show which slot only waits for another one's failure, nor other times.
   let failing = new Set(), outside = 0, asksSoon = 0;
   const takeFailing = (line) => { failing = new Set(JSON.parse(line.dataset.failing)); outside = Number(line.dataset.outside); };
@@ -275,28 +281,40 @@
   };
   const lookSoon = () => { asksSoon ||= setTimeout(lookForFailing, 1_000); };
   // Data that no letter shows is requested once the board is painted, and then each minute.
-  const lookForLate = async () => {
+  const askForLate = async () => {
+    clearTimeout(asksForLate);
+    asksForLate = 0;
     try {
-      // Slots at other times are in no row that the stream tells of.
-      if (!document.hidden) lookSoon();
-      if (!document.hidden && grid.dataset.holds) {
-        const answer = await fetch("/ui/board/late");
-        if (answer.ok) { ({ late, overdue } = await answer.json()); markOverdue(); verdict(); }
-      }
+      const answer = await fetch("/ui/board/late");
+      if (answer.ok) { ({ late, overdue, overdueAt } = await answer.json()); markOverdue(); verdict(); }
     } catch { /* There is another look. */ }
+  };
+  const askForLateSoon = () => { asksForLate ||= setTimeout(askForLate, 1_000); };
+  const lookForLate = async () => {
+    // Slots at other times are in no row that the stream tells of.
+    if (!document.hidden) lookSoon();
+    if (!document.hidden && grid.dataset.holds) await askForLate();
     setTimeout(lookForLate, 60_000);
   };
-  // Slots past their deadline are counted in words beside the name of their workflow.
+  // Slots past their deadline are counted in words beside the name of their workflow, and each has a corner.
+  const placeAt = (time) => { const index = Math.floor((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
   const markOverdue = () => {
-    for (const { id, element } of rows) {
-      const name = element.querySelector(".name"), count = overdue[id];
-      name.querySelector("em.overdue")?.remove();
+    for (const row of rows) {
+      const { id, element, cells } = row, before = row.late;
+      row.late = new Set((overdueAt[id] ?? []).map(placeAt).filter((place) => looks[row.letters[place]]));
+      for (const place of row.painted ? new Set([...before, ...row.late]) : []) {
+        if (before.has(place) === row.late.has(place)) continue;
+        cells.children[place].toggleAttribute("data-late", row.late.has(place));
+        name(cells.children[place], row, place);
+      }
+      const heading = element.querySelector(".name"), count = overdue[id];
+      heading.querySelector("em.overdue")?.remove();
       if (!count) continue;
       const mark = document.createElement("em");
       mark.className = "overdue";
       mark.title = `${count} of its slots missed the deadline`;
       mark.textContent = `${count} late`;
-      name.append(mark);
+      heading.append(mark);
     }
   };
   const verdict = () => {
@@ -499,6 +517,7 @@
         choice.value = value;
       }
       takeIn();
+      markOverdue();
       filter();
       takeFailing(page.getElementById("verdict"));
       verdict();

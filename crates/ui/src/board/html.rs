@@ -286,6 +286,7 @@ fn legend() -> Markup {
             @for state in SlotState::ALL {
                 span title=(meaning(state)) { b.(look(state).class) data-trouble[is_trouble(state)] data-letter=(look(state).letter) data-weight=(weight(state)) data-word=(state.as_str()) { (look(state).letter) } " " (state.as_str()) }
             }
+            span title="It has not succeeded, and its deadline has passed" { i.corner {} " late" }
             span #here aria-hidden="true" {}
             span #cell-why.unseen role="status" {}
         }

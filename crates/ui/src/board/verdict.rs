@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::RawQuery;
+use jiff::Timestamp;
 use kelos_explain::failures::{self, Failures};
 use kelos_explain::stuck::{self, Kind};
 use kelos_front::App;
@@ -84,7 +85,8 @@ pub(super) async fn failing(RawQuery(query): RawQuery, app: App) -> Result<Json<
 }
 
 /// How many workflows have slots that are late or run for long, which no letter shows, and how many slots of each workflow missed their
-/// deadlines: `{"late": 2, "overdue": {"etl": 3}}`. The script requests it once the board is painted.
+/// deadlines, with their times in milliseconds: `{"late": 2, "overdue": {"etl": 3}, "overdueAt": {"etl": [1767582000000]}}`. The script
+/// requests it once the board is painted.
 pub(super) async fn late(app: App) -> Result<Json<Value>, Fault> {
     let now = app.handle().now();
     let found = app.read(move |reader| stuck::read(reader, now)).await?;
@@ -93,7 +95,9 @@ pub(super) async fn late(app: App) -> Result<Json<Value>, Fault> {
     let workflows: BTreeSet<&WorkflowId> = late.map(|row| &row.slot.workflow).collect();
     let overdue = found.rows.iter().filter(|row| row.kind == Kind::Overdue);
     let overdue: BTreeMap<&str, usize> = overdue.map(|row| (row.slot.workflow.as_str(), row.others + 1)).collect();
-    Ok(Json(json!({ "late": workflows.len(), "overdue": overdue })))
+    let millis = |times: &Vec<Timestamp>| times.iter().map(|at| at.as_millisecond()).collect();
+    let at: BTreeMap<&str, Vec<i64>> = found.overdue.iter().map(|(id, times)| (id.as_str(), millis(times))).collect();
+    Ok(Json(json!({ "late": workflows.len(), "overdue": overdue, "overdueAt": at })))
 }
 
 /// A cell shows its worst state, and nothing is worse than trouble.

@@ -1,6 +1,6 @@
 //! The board: it lives, and is acted on by mouse.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::driver::{CONTROL, SHIFT};
@@ -227,4 +227,30 @@ fn zone_theme_and_direction_are_chosen_once() {
     ));
     let told = house.text("#events time[data-relative]");
     house.until(&format!("{first}.textContent !== {told:?}"));
+}
+
+#[test]
+#[ignore = "needs a real server: servers/run with chromium -- cargo test -- --ignored real::"]
+fn a_slot_past_its_deadline_has_a_corner_and_says_so() {
+    let start = Timestamp::now() - SignedDuration::from_hours(2);
+    let script = format!(
+        r#"kelos.workflow("slow", {{ schedule: "hourly", startTime: "{start}", catchUp: "all",
+            after: celos.fileCheckTrigger("file:there"), deadline: "1s", command: ["true"] }});"#
+    );
+    let Some(house) = House::of(&[("workflows/slow.js", &script)]) else { return };
+    house.until_slots("slow", "waiting", 2);
+    house.open("/ui");
+    house.until("document.querySelector('.cells > i[data-late]')");
+    let label = house.ask("return document.querySelector('.cells > i[data-late]').getAttribute('aria-label')");
+    assert!(label.as_str().is_some_and(|label| label.ends_with("waiting, past its deadline")), "{label}");
+    assert!(house.text(".row[data-w='slow'] em.overdue").ends_with(" late"));
+    // It is as readable as the letter.
+    let colours = "const cell = document.querySelector('.cells > i[data-late]');
+        return [getComputedStyle(cell).color, getComputedStyle(cell, '::before').borderRightColor]";
+    let colours = house.ask(colours);
+    assert_eq!(colours[0], colours[1]);
+    house.folder.write("there", "");
+    house.until("document.querySelector('.row[data-w=\"slow\"] .cells > i.good')");
+    house.until("!document.querySelector('.cells > i[data-late], em.overdue')");
+    assert_eq!(house.complaints(), Vec::<String>::new());
 }

@@ -47,6 +47,7 @@ pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventSch
         end_time: end_time.map(Instant),
         jitter_millis: *jitter_millis,
         catch_up: catch_up_name(*catch_up).into(),
+        deadline: definition.deadline.as_ref().and_then(|one| serde_json::to_value(one).ok()),
         standing: standing(row, &overview),
         warnings: warnings(definition),
         next: overview.next.map(FiringTimeDto::from_library),

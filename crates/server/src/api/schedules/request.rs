@@ -8,7 +8,7 @@ use kelos_model::project::ProjectName;
 use kelos_model::secret::masks;
 use kelos_model::time::{Window, Zone};
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
-use kelos_model::{Constraint, Gate, Job, Workflow, WorkflowId};
+use kelos_model::{Constraint, Deadline, Gate, Job, Workflow, WorkflowId};
 use kelos_store::{Queries, StoreError};
 use kelos_wire::{ConstraintDto, ScheduleRequest};
 
@@ -168,6 +168,10 @@ impl Draft {
         }
         if let Some(start) = self.0.start_time {
             workflow.start_time = start.map(|at| at.0);
+        }
+        if let Some(deadline) = self.0.deadline.take() {
+            let read = deadline.map(|value| Deadline::read(&value, &zone)).transpose();
+            workflow.deadline = read.map_err(|error| bad(format!("`deadline`: {error}")))?;
         }
         if let Keys::Events(keys) = &mut workflow.keys {
             keys.program = program.unwrap_or_else(|| keys.program.clone());
