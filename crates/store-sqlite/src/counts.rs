@@ -7,11 +7,12 @@ use kelos_store::adapter::Tallies;
 use kelos_store::{Columns, SlotFilter, SlotRow, Tally};
 use rusqlite::{Connection, Params, params};
 
+use super::blocks;
 use super::fault::Fault;
-use super::listing::{bounds, known_workflow};
+use super::listing::{Bounds, bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, STEP_SLOT, counted_of, read_counted, read_slot_state};
 
-/// How many slots a workflow has in a range, without reading rows.
+/// How many rows of slots a workflow has in a range, without reading them.
 const COUNT_OF: &str = "SELECT count(*) FROM slots INDEXED BY slots_of \
                         WHERE workflow = ?1 AND scheduled_at >= ?2 AND scheduled_at < ?3";
 
@@ -40,7 +41,9 @@ pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter)
         (None, None) if filter.range.is_some() => {
             let sql = "SELECT state, count(*) FROM slots NOT INDEXED \
                        WHERE scheduled_at >= ?1 AND scheduled_at < ?2 GROUP BY state";
-            count(conn, sql, [start, end])?
+            let mut counts = count(conn, sql, [start, end])?;
+            *counts.entry(SlotState::Succeeded).or_default() += blocks::count(conn, None, (start, end))?;
+            counts
         }
         (None, None) => {
             let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_unsucceeded WHERE state <> 6 GROUP BY state";
@@ -62,11 +65,17 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
     let mut counts = count(conn, troubled, values)?;
     counts.append(&mut count(conn, live, values)?);
     let total = if filter.range.is_some() {
-        conn.prepare_cached(COUNT_OF)?.query_row(values, |row| row.get(0))?
+        total_of(conn, workflow, (start, end))?
     } else {
         counted_of(conn, workflow)?.unwrap_or_default().slots
     };
     Ok(with_succeeded(counts, total))
+}
+
+/// How many slots a workflow has in a range.
+fn total_of(conn: &Connection, workflow: i64, (start, end): Bounds) -> Result<u64, Fault> {
+    let rows: u64 = conn.prepare_cached(COUNT_OF)?.query_row([workflow, start, end], |row| row.get(0))?;
+    Ok(rows + blocks::count(conn, Some(workflow), (start, end))?)
 }
 
 /// Those that succeeded are not counted one by one: they are what is left of the total.
@@ -125,10 +134,9 @@ const SAMPLED: usize = 8;
 /// and nothing else.
 fn seem_more(conn: &Connection, columns: &Columns, workflows: &[i64], patience: u64) -> Result<bool, Fault> {
     let (start, end) = columns.bounds();
-    let mut statement = conn.prepare_cached(COUNT_OF)?;
     let (mut seen, mut sampled) = (0_u64, 0_u64);
     for workflow in workflows.iter().step_by(workflows.len().div_ceil(SAMPLED).max(1)) {
-        seen += statement.query_row([*workflow, start, end], |row| row.get::<_, u64>(0))?;
+        seen += total_of(conn, *workflow, (start, end))?;
         sampled += 1;
     }
     Ok(seen.saturating_mul(workflows.len() as u64) / sampled.max(1) > patience)
@@ -155,7 +163,12 @@ fn walked(conn: &Connection, columns: &Columns, of: Option<i64>, patience: u64) 
         }
         tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
     }
-    Ok(Some(tallies))
+    blocks::each(conn, of, (start, end), |workflow, slot| {
+        seen += 1;
+        tallies.add(workflow, slot.at, slot.slot.state);
+        seen <= patience
+    })?;
+    Ok((seen <= patience).then_some(tallies))
 }
 
 /// Reads the slots that did not succeed, and counts all of them in the index: the difference has succeeded.
@@ -177,6 +190,10 @@ fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i
             tallies.rest_succeeded(*workflow, column, total);
         }
     }
+    blocks::each(conn, of, (start, end), |workflow, slot| {
+        tallies.add(workflow, slot.at, slot.slot.state);
+        true
+    })?;
     Ok(tallies)
 }
 

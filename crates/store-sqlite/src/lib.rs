@@ -3,6 +3,7 @@
 //! One connection writes, owned by the leader's thread; a few more read, each in a transaction of its own,
 //! and never wait for the writer (write-ahead log). Every commit reaches the disk before it returns.
 
+mod blocks;
 mod check;
 mod connection;
 mod counts;

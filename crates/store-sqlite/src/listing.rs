@@ -6,6 +6,7 @@ use kelos_store::adapter::Span;
 use kelos_store::{Order, Page, PageRequest, SlotFilter};
 use rusqlite::Row;
 
+use super::blocks::PlacedSlot;
 use super::fault::Fault;
 use super::rows::{Names, column};
 
@@ -19,11 +20,18 @@ pub(super) struct Road {
     /// SQL that ends in "AND ", with numbers and `?1` for text.
     pub(super) prefix: String,
     pub(super) text: Option<String>,
+    /// Whether those that succeeded are in it, some of which may be in blocks.
+    pub(super) has_blocks: bool,
 }
 
 impl Road {
     pub(super) fn new(index: &'static str, prefix: impl Into<String>) -> Self {
-        Self { index, prefix: prefix.into(), text: None }
+        Self { index, prefix: prefix.into(), text: None, has_blocks: false }
+    }
+
+    /// A road on which the slots in blocks are beside it.
+    pub(super) fn with_blocks(index: &'static str, prefix: impl Into<String>) -> Self {
+        Self { has_blocks: true, ..Road::new(index, prefix) }
     }
 }
 
@@ -125,6 +133,8 @@ impl<T> PageBuilder<Reverse<u64>, T> {
 pub(super) struct Depth<T> {
     pub(super) columns: &'static str,
     pub(super) read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
+    /// The same of a slot in a block.
+    pub(super) packed: fn(&PlacedSlot, &Names) -> Result<T, Fault>,
 }
 
 /// The number of a filter's workflow, if it has one; none if that workflow doesn't exist.

@@ -1,9 +1,10 @@
 //! One row by its name or its number.
 
 use kelos_model::{EventRecord, Run, Slot, SlotRef};
-use kelos_store::adapter::cursor::{beyond_time, kind, order_time};
+use kelos_store::adapter::cursor::{TIME, beyond_time, kind, order_time};
 use rusqlite::Connection;
 
+use super::blocks;
 use super::fault::Fault;
 use super::rows::{EVENT, Names, RUN, SLOT, STEP_SLOT, column, read_slot};
 
@@ -18,9 +19,13 @@ pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Opt
     let sql = format!("SELECT {SLOT} FROM slots WHERE workflow = ?1 AND scheduled_at = ?2 AND key = ?3 AND kind = ?4");
     let mut statement = conn.prepare_cached(&sql)?;
     let (at, beyond) = (order_time(&id.key), beyond_time(&id.key));
-    let key = (names.number(&id.workflow), at, beyond, kind(&id.key));
-    let mut rows = statement.query(key)?;
-    rows.next()?.map(read_slot).transpose()
+    let (number, kind) = (names.number(&id.workflow), kind(&id.key));
+    let mut rows = statement.query((number, at, beyond, kind))?;
+    match (rows.next()?, number) {
+        (Some(row), _) => read_slot(row).map(Some),
+        (None, Some(number)) if kind == TIME => blocks::slot(conn, number, at),
+        _ => Ok(None),
+    }
 }
 
 /// A run by its number in the log.

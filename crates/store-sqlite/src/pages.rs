@@ -5,6 +5,7 @@ use kelos_store::adapter::SlotPlace;
 use kelos_store::{Page, PageRequest, SlotFilter, SlotRow};
 use rusqlite::Connection;
 
+use super::blocks::PlacedSlot;
 use super::fault::Fault;
 use super::listing::{Depth, PageBuilder, Road, known_workflow};
 use super::rows::{Names, SLOT, STATE, slot_state};
@@ -26,10 +27,12 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
             vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
         }
         // For all states, the index passes over no rows; in the table, slots of other workflows are in between.
-        (None, Some(workflow)) if !states.is_empty() && is_dense(conn, workflow)? => vec![Road::new("NOT INDEXED", "")],
+        (None, Some(workflow)) if !states.is_empty() && is_dense(conn, workflow)? => {
+            vec![Road::with_blocks("NOT INDEXED", "")]
+        }
         (None, Some(workflow)) => {
             let prefix = format!("workflow = {workflow} AND ");
-            vec![Road::new("INDEXED BY slots_of", prefix)]
+            vec![Road::with_blocks("INDEXED BY slots_of", prefix)]
         }
         (None, None) if !states.is_empty() && !states.contains(&SlotState::Succeeded) => {
             let mut numbers = states.iter().map(|state| slot_state(*state)).collect::<Vec<_>>();
@@ -39,16 +42,16 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
                 |state| Road::new("INDEXED BY slots_unsucceeded", format!("state <> 6 AND state = {state} AND "));
             numbers.into_iter().map(road).collect()
         }
-        (None, None) => vec![Road::new("NOT INDEXED", "")],
+        (None, None) => vec![Road::with_blocks("NOT INDEXED", "")],
     })
 }
 
 /// All of it.
-pub(super) const WHOLE: Depth<SlotRow> = Depth { columns: SLOT, read: Names::read_slot_row };
+pub(super) const WHOLE: Depth<SlotRow> = Depth { columns: SLOT, read: Names::read_slot_row, packed: PlacedSlot::whole };
 
 /// Its name and its state.
 pub(super) const NAME_AND_STATE: Depth<(SlotRef, SlotState)> =
-    Depth { columns: STATE, read: Names::read_slot_name_and_state };
+    Depth { columns: STATE, read: Names::read_slot_name_and_state, packed: PlacedSlot::name_and_state };
 
 /// A page of slots.
 pub(super) fn slots<T>(

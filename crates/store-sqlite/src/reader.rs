@@ -21,7 +21,7 @@ use super::pool::Pool;
 use super::rows::{
     BACKFILL, DEFINITION, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, read_definition, read_planned, read_register,
 };
-use super::{check, counts, event_pages, lookups, pages, run_pages, steps, trim, turns, verify};
+use super::{blocks, check, counts, event_pages, lookups, pages, run_pages, steps, trim, turns, verify};
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -87,7 +87,12 @@ impl SqliteReader {
                 );
                 let (start, end) = (start.as_millisecond(), end.as_millisecond());
                 let number = names.number(workflow);
-                collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))
+                let mut slots =
+                    collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))?;
+                if number.is_some() {
+                    slots.extend(blocks::within(tx, names, number, (start, end))?);
+                }
+                Ok(slots)
             }
             Recall::Steps(run) => Ok(steps::page(tx, names, run, &PageRequest::newest(usize::MAX))?.rows),
         })?;

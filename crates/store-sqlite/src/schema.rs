@@ -39,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0021.sql")),
     Step::Sql(include_str!("0022.sql")),
     Step::Code(trim::step),
+    Step::Sql(include_str!("0024.sql")),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

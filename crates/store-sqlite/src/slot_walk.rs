@@ -1,20 +1,21 @@
 //! A walk along an index of slots in the order of their listing: by time, by the name of the workflow, by the rest of
 //! the key.
 //!
-//! The indexes contain the numbers of workflows and not their names. So the slots of one time are sorted here; if they
+//! Slots in blocks are among them, where the index has those that succeeded. The indexes contain the numbers of workflows and not their names. So the slots of one time are sorted here; if they
 //! are too many, each workflow is queried on its own.
 
 use std::cmp::Reverse;
 
-use kelos_model::WorkflowId;
+use kelos_model::{SlotState, WorkflowId};
 use kelos_store::adapter::SlotPlace;
 use kelos_store::{Order, SlotFilter};
-use rusqlite::{CachedStatement, Connection, Row, ToSql};
+use rusqlite::{CachedStatement, Connection, ToSql};
 
+use super::blocks::{BlockWalk, Find, Merged};
 use super::counts::with_slots;
 use super::fault::Fault;
-use super::listing::{Depth, PASSED_OVER, PageBuilder, Road, bounds};
-use super::rows::{Names, read_slot_state};
+use super::listing::{Bounds, Depth, PASSED_OVER, PageBuilder, Road, bounds};
+use super::rows::Names;
 
 /// Slots of one time that are put in order here.
 const MOST_OF_A_TIME: usize = PASSED_OVER;
@@ -86,7 +87,7 @@ impl<'a, T> SlotWalk<'a, T> {
             }
         }
         let others = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
-        self.stretch(&others, &[&start, &end])
+        self.stretch(&others, &[&start, &end], self.blocks(Some(number), (start, end)))
     }
 
     fn by_time(&self) -> &'static str {
@@ -110,9 +111,15 @@ impl<'a, T> SlotWalk<'a, T> {
             Order::Oldest => ("<", "key DESC"),
         };
         let of = "scheduled_at = ?2 AND workflow = ?3";
+        let blocks = self.blocks(Some(number), (at, at.saturating_add(1)));
         match key {
-            Some(key) => self.stretch(&format!("{of} AND key {beyond} ?4 ORDER BY {by_key}"), &[&at, &number, key]),
-            None => self.stretch(&format!("{of} ORDER BY {by_key}"), &[&at, &number]),
+            Some(key) => {
+                // The key of a slot in a block is only its time.
+                let blocks = blocks.filter(|_| self.order().of("".cmp(key)).is_gt());
+                let condition = format!("{of} AND key {beyond} ?4 ORDER BY {by_key}");
+                self.stretch(&condition, &[&at, &number, key], blocks)
+            }
+            None => self.stretch(&format!("{of} ORDER BY {by_key}"), &[&at, &number], blocks),
         }
     }
 
@@ -138,41 +145,41 @@ impl<'a, T> SlotWalk<'a, T> {
     fn groups(&mut self, start: i64, end: i64) -> Result<Option<i64>, Fault> {
         let condition = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
         let mut statement = self.prepare(&condition, &[&start, &end])?;
-        let mut rows = statement.raw_query();
+        let mut slots = Merged::new(statement.raw_query(), self.blocks(None, (start, end)), self.order());
         let mut group: Option<Group<T>> = None;
         while !self.found.is_full() {
-            let row = rows.next()?;
-            let at = row.map(|row| row.get::<_, i64>(0)).transpose()?;
+            let found = slots.next()?;
+            let at = found.as_ref().map(Find::at).transpose()?;
             if let Some(done) = group.take_if(|group| Some(group.at) != at) {
                 self.take(done);
                 if self.found.is_full() {
                     break;
                 }
             }
-            let (Some(row), Some(at)) = (row, at) else { break };
+            let (Some(found), Some(at)) = (found, at) else { break };
             let group = group.get_or_insert_with(|| Group::new(at));
             group.looked_at += 1;
             if group.looked_at > MOST_OF_A_TIME {
                 return Ok(Some(at));
             }
-            self.sort_in(row, group)?;
+            self.sort_in(&found, group)?;
         }
         Ok(None)
     }
 
-    fn sort_in(&self, row: &Row<'_>, group: &mut Group<T>) -> Result<(), Fault> {
-        let place = self.names.read_place(row)?;
+    fn sort_in(&self, slot: &Find<'_>, group: &mut Group<T>) -> Result<(), Fault> {
+        let place = slot.place(self.names)?;
         if self.after.is_some_and(|after| !self.is_before(after, &place)) {
             return Ok(());
         }
         if group.furthest.as_ref().is_none_or(|furthest| self.is_before(furthest, &place)) {
             group.furthest = Some(place.clone());
         }
-        if !self.passes(row)? {
+        if !self.passes(slot)? {
             group.passed_over += 1;
         } else if group.last.as_ref().is_none_or(|last| self.is_before(&place, last)) {
             let room = self.found.room();
-            group.rows.push((place, (self.depth.read)(self.names, row)?));
+            group.rows.push((place, slot.read(self.names, self.depth)?));
             if group.rows.len() >= room.saturating_mul(2) {
                 group.trim(self.order(), room);
             }
@@ -207,8 +214,16 @@ impl<'a, T> SlotWalk<'a, T> {
         Ok(())
     }
 
+    /// The slots in blocks, where the index has such.
+    fn blocks(&self, workflow: Option<i64>, bounds: Bounds) -> Option<BlockWalk<'a>> {
+        let states = &self.filter.states;
+        let are_sought = states.is_empty() || states.contains(&SlotState::Succeeded);
+        let are_there = self.road.has_blocks && are_sought && !self.filter.collecting;
+        are_there.then(|| BlockWalk::new(self.conn, workflow, bounds, self.order()))
+    }
+
     fn prepare(&self, condition: &str, values: &[&dyn ToSql]) -> Result<CachedStatement<'a>, Fault> {
-        let Road { index, prefix, text } = self.road;
+        let Road { index, prefix, text, .. } = self.road;
         let columns = self.depth.columns;
         let collecting = if self.filter.collecting { "collected IS NOT NULL AND state < 6 AND " } else { "" };
         let sql = format!("SELECT {columns} FROM slots {index} WHERE {prefix}{collecting}{condition}");
@@ -222,19 +237,18 @@ impl<'a, T> SlotWalk<'a, T> {
         Ok(statement)
     }
 
-    /// Reads a stretch of the index in its own order.
-    fn stretch(&mut self, condition: &str, values: &[&dyn ToSql]) -> Result<(), Fault> {
+    /// Reads a stretch of the index in its own order, and the slots in blocks that are within.
+    fn stretch(&mut self, condition: &str, values: &[&dyn ToSql], blocks: Option<BlockWalk<'a>>) -> Result<(), Fault> {
         if self.found.is_full() {
             return Ok(());
         }
         let mut statement = self.prepare(condition, values)?;
-        let mut rows = statement.raw_query();
+        let mut slots = Merged::new(statement.raw_query(), blocks, self.order());
         while !self.found.is_full() {
-            let Some(row) = rows.next()? else { break };
-            let place = self.names.read_place(row)?;
-            if self.passes(row)? {
-                let slot = (self.depth.read)(self.names, row)?;
-                self.found.rows.push((place, slot));
+            let Some(slot) = slots.next()? else { break };
+            let place = slot.place(self.names)?;
+            if self.passes(&slot)? {
+                self.found.rows.push((place, slot.read(self.names, self.depth)?));
             } else {
                 self.found.pass_over(place);
             }
@@ -242,10 +256,11 @@ impl<'a, T> SlotWalk<'a, T> {
         Ok(())
     }
 
-    fn passes(&self, row: &Row<'_>) -> Result<bool, Fault> {
+    fn passes(&self, slot: &Find<'_>) -> Result<bool, Fault> {
         let states = &self.filter.states;
-        let right_state = states.is_empty() || states.contains(&read_slot_state(row, 3)?);
-        let right_workflow = self.workflow.is_none_or(|workflow| row.get(1) == Ok(workflow));
+        let right_state = states.is_empty() || states.contains(&slot.state()?);
+        let number = slot.workflow()?;
+        let right_workflow = self.workflow.is_none_or(|workflow| number == workflow);
         Ok(right_state && right_workflow)
     }
 }

@@ -15,6 +15,7 @@ use kelos_model::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+mod blocks;
 mod damage;
 mod old_names;
 mod tenth;

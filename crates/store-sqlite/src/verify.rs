@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Transaction};
 
+use super::blocks::BLOCK;
 use super::check;
 use super::fault::Fault;
 use super::followed::{FOLLOWED, REIGN};
@@ -38,7 +39,7 @@ const fn rows(
 }
 
 /// All check values that there are.
-fn all() -> [ChecksummedTable; 17] {
+fn all() -> [ChecksummedTable; 18] {
     let first = |count: usize| &UP_TO[..count];
     [
         rows("leadership", "the leadership", "one, epoch, node, taken_at, check_value", first(4), first(1)),
@@ -46,6 +47,7 @@ fn all() -> [ChecksummedTable; 17] {
         rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
         rows("definitions", "a definition", DEFINITION, first(5), first(2)),
         rows("slots", "a slot", SLOT, first(22), first(3)),
+        rows("slot_blocks", "a block of slots", BLOCK, first(6), first(1)),
         rows("steps", "a step", STEP_SLOT, first(22), &UP_TO[1..3]),
         ChecksummedTable { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
         ChecksummedTable { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
@@ -140,7 +142,8 @@ fn log_has_gaps(conn: &Connection) -> Result<Option<String>, Fault> {
 }
 
 fn slots_are_miscounted(conn: &Connection) -> Result<Option<String>, Fault> {
-    let sql = "SELECT coalesce(sum(slots), 0), (SELECT count(*) FROM slots NOT INDEXED) FROM workflows";
+    let sql = "SELECT coalesce(sum(slots), 0), \
+               (SELECT count(*) FROM slots NOT INDEXED) + (SELECT coalesce(sum(slots), 0) FROM slot_blocks) FROM workflows";
     let (counted, slots) = conn.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
     Ok((counted != slots).then(|| format!("{counted} slots were counted, and there are {slots}")))
 }
@@ -162,8 +165,10 @@ fn sources_changed(conn: &Connection) -> Result<Option<String>, Fault> {
 /// Accepts the rows as right: computes their check values and the indexes anew.
 pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
     tx.execute_batch(
-        "REINDEX; UPDATE workflows SET slots = (SELECT count(*) FROM slots WHERE workflow = id) \
-         WHERE slots <> (SELECT count(*) FROM slots WHERE workflow = id)",
+        "REINDEX; UPDATE workflows SET slots = found.slots FROM \
+         (SELECT id AS workflow, (SELECT count(*) FROM slots s WHERE s.workflow = w.id) + \
+          (SELECT coalesce(sum(b.slots), 0) FROM slot_blocks b WHERE b.workflow = w.id) AS slots FROM workflows w) AS found \
+         WHERE found.workflow = workflows.id AND found.slots <> workflows.slots",
     )?;
     for checked in all() {
         let mut mended = Vec::new();

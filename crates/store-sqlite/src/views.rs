@@ -16,6 +16,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::{Null, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
 
+use super::blocks;
 use super::fault::Fault;
 use super::open;
 
@@ -214,6 +215,10 @@ fn add_functions(conn: &Connection) -> Result<(), Fault> {
         let beyond = context.get::<String>(2)?;
         let key = whole_key(context.get(0)?, moment_of(context, 1)?, &beyond);
         Ok(key.map_or(beyond, |key| key.short().to_string()))
+    })?;
+    conn.create_scalar_function("slots_of_block", 1, flags, |context| {
+        let body = context.get_raw(0).as_blob().map_err(|error| user(error.to_string()))?;
+        blocks::as_json(body).map_err(|fault| user(fault.tell("read", "the database").to_string()))
     })?;
     let slot_states = SlotState::ALL.map(SlotState::as_str);
     conn.create_scalar_function("slot_state", 1, flags, move |context| named(context, &slot_states))?;

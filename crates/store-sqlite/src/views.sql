@@ -46,7 +46,26 @@ SELECT w.name AS workflow,
        instant(s.late) AS missed_deadline,
        s.late AS missed_deadline_ms
 FROM main.slots s
-JOIN main.workflows w ON w.id = s.workflow;
+JOIN main.workflows w ON w.id = s.workflow
+UNION ALL
+SELECT w.name,
+       slot_key(0, p.value ->> 'at', ''),
+       instant(p.value ->> 'at'),
+       p.value ->> 'at',
+       slot_state(6),
+       instant(p.value ->> 'since'),
+       p.value ->> 'since',
+       p.value ->> 'runs',
+       p.value ->> 'retries',
+       p.value ->> 'priority',
+       NULL,
+       p.value ->> 'external_id',
+       p.value ->> 'last_event',
+       instant(p.value ->> 'late'),
+       p.value ->> 'late'
+FROM main.slot_blocks b
+JOIN main.workflows w ON w.id = b.workflow
+JOIN json_each(slots_of_block(b.body)) p;
 
 CREATE TEMP VIEW steps AS
 SELECT w.name AS workflow,

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
-use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
+use kelos_store::adapter::cursor::{TIME, beyond_time, kind, order_time, time};
 use kelos_store::adapter::{DefinedAt, DigestBuilder, add_event, named_before, stored};
 use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
+use super::blocks::{self, Packing};
 use super::check::{self, Binding, Sum};
 use super::connection::BUSY;
 use super::epochs;
@@ -36,6 +37,7 @@ pub(super) struct Writer {
     log_place: FilePlace,
     log: Log,
     known: DatabaseState,
+    packing: Packing,
     /// The recency of the last write.
     activity: Activity,
 }
@@ -77,7 +79,8 @@ impl Writer {
     pub(super) fn new(conn: Connection, path: &Path) -> Self {
         let log = Log::of(path);
         let (place, log_place) = (FilePlace::of(path, "the file"), FilePlace::of(log.path(), "its write-ahead log"));
-        Self { conn, place, log_place, log, known: DatabaseState::default(), activity: Activity::Quiet }
+        let (known, packing, activity) = (DatabaseState::default(), Packing::default(), Activity::Quiet);
+        Self { conn, place, log_place, log, known, packing, activity }
     }
 
     /// The parts that a change of leaders needs.
@@ -143,8 +146,7 @@ impl Writer {
         known.settle(outcome.is_ok());
         outcome?;
         if commit.trim.is_some() {
-            // An error costs nothing but room.
-            let _ = trim::give_back(&self.conn);
+            self.save_room(lease);
         }
         // An acknowledged commit must be found in the file.
         self.place.check()?;
@@ -169,10 +171,15 @@ impl Writer {
         });
         known.settle(outcome.is_ok());
         if outcome.is_ok() && commit.trim.is_some() {
-            // An error costs nothing but room.
-            let _ = trim::give_back(&self.conn);
+            self.save_room(lease);
         }
         outcome
+    }
+
+    /// Puts old slots into a block, and gives free room back. An error costs nothing but room.
+    fn save_room(&mut self, lease: Lease) {
+        let _ = self.packing.step(&mut self.conn, lease.epoch);
+        let _ = trim::give_back(&self.conn);
     }
 }
 
@@ -389,7 +396,7 @@ impl Turn<'_> {
         )?;
         for row in slots.iter().filter(|row| row.id.key.step().is_none()) {
             let number = self.number(&row.id.workflow)?;
-            if write_slot(&mut insert, &mut update, number, row, &mut self.known.sum)? {
+            if write_slot(tx, [&mut insert, &mut update], number, row, &mut self.known.sum)? {
                 self.counts(number).slots += 1;
             }
         }
@@ -577,8 +584,8 @@ impl Turn<'_> {
 
 /// Writes a slot, and returns whether it is new. Tries the more likely statement first.
 fn write_slot(
-    insert: &mut CachedStatement<'_>,
-    update: &mut CachedStatement<'_>,
+    conn: &Connection,
+    [insert, update]: [&mut CachedStatement<'_>; 2],
     number: i64,
     row: &SlotRow,
     sum: &mut Sum,
@@ -591,7 +598,10 @@ fn write_slot(
     if bind_and_execute_slot(update, number, row, sum)? {
         return Ok(false);
     }
-    bind_and_execute_slot(insert, number, row, sum)
+    // What is in a block has run, so it is not fresh.
+    let key = &row.id.key;
+    let was_packed = !fresh && kind(key) == TIME && blocks::take(conn, number, order_time(key), sum)?;
+    Ok(bind_and_execute_slot(insert, number, row, sum)? && !was_packed)
 }
 
 fn bind_and_execute_slot(

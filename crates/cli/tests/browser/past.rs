@@ -37,6 +37,7 @@ const BEFORE: &str = "
     DROP TABLE reigns;
     ALTER TABLE slots DROP COLUMN late;
     DROP TABLE trimmed;
+    DROP TABLE slot_blocks;
     ALTER TABLE slots DROP COLUMN flow;
     DROP INDEX runs_of_slots;
     DROP INDEX runs_open;

@@ -69,7 +69,7 @@ pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
 fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
     let which = draw.below(NAMES.len());
     let run = slot_at(NAMES[which], draw.below(40) as i64 - 10);
-    let id = if draw.below(3) == 0 { step(draw, &run) } else { run };
+    let id = if draw.below(3) == 0 { step(draw, &run) } else { run.clone() };
     match draw.below(32) {
         0 => {
             versions[which] += 1;
@@ -97,6 +97,7 @@ fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()])
             world.happen(&id, SlotEvent::StepOpened { run, awaits, priority: draw.below(2) as i32 });
         }
         3..8 => drop(world.plan(&id)),
+        8..12 => drop(world.run_to(&run, Outcome::Succeeded)),
         _ => drop(happen(world, draw, &id)),
     }
 }

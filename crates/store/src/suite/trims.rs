@@ -17,7 +17,9 @@ pub(super) fn trim(world: &mut World, draw: &mut Draw, reader: &dyn Queries) -> 
         return None;
     }
     let until = turns[draw.below(turns.len())];
-    let is_left = |seq: &u64| *seq <= until.last_event() && !world.gone.contains(seq);
+    // The last event of the log stays.
+    let end = until.last_event().min(world.next_seq().saturating_sub(2));
+    let is_left = |seq: &u64| *seq <= end && !world.gone.contains(seq);
     let mut going = Vec::new();
     for (id, slot) in &world.slots {
         let own: Vec<u64> = world.of_slot(id).filter(|seq| !world.gone.contains(seq)).collect();
