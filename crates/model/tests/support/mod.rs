@@ -1,6 +1,7 @@
 //! Snapshots in plain text, and slots and events of every kind.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
+#![allow(clippy::disallowed_methods, reason = "the tests read files; the model does not")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
