@@ -70,18 +70,16 @@ impl DatabaseLook<'_> {
         let newest = reader.turns(PageRequest::newest(1))?.rows.pop();
         let Some(newest) = newest.filter(|_| self.leads()) else { return Ok(None) };
         let consent = consent(reader, self.is_shared)?;
-        if consent != Consent::Missing
-            && let Some(vouch) = self.vouch
-        {
-            vouch().map_err(DatabaseError::Checkpoint)?;
-        }
         let mut look = TrimLook::new(reader, self.term, at, newest.turn);
+        // A checkpoint is made once, before the first removal.
+        let mut vouch = self.vouch;
         let mut going = 0;
         loop {
             let portion = look.portion()?;
             if let Some(trim) = portion.trim {
                 going += events(&trim);
                 if consent != Consent::Missing {
+                    vouch.take().map_or(Ok(()), |vouch| vouch()).map_err(DatabaseError::Checkpoint)?;
                     if let Some((archive, turns)) = self.archive.zip(portion.turns) {
                         self.runtime.block_on(archive.keep(reader, turns))?;
                     }
