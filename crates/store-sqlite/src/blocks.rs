@@ -16,11 +16,9 @@ use rusqlite::{Connection, Row, TransactionBehavior, params};
 use super::check::{self, Binding, Sum};
 use super::epochs;
 use super::fault::Fault;
-use super::listing::Bounds;
 use super::rows::{Names, SLOT, read_slot};
-use super::trim;
 
-pub(super) use walk::{BlockWalk, Find, Merged};
+pub(super) use walk::{BlockWalk, Depth, Find, SlotMerge};
 
 pub(super) const BLOCK: &str = "id, workflow, first, last, slots, body, check_value";
 
@@ -28,6 +26,9 @@ pub(super) const BLOCK: &str = "id, workflow, first, last, slots, body, check_va
 const SIZE: usize = if cfg!(test) { 2 } else { 256 };
 /// The most workflows that are looked at for a block after a turn: most of them have none to make.
 const LOOKED_AT: usize = 4;
+
+/// Milliseconds `[start, end)`.
+pub(super) type Bounds = (i64, i64);
 
 /// A slot of a block. Its key is its time.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,19 +189,18 @@ fn write(conn: &Connection, workflow: i64, slots: &[BlockSlot], sum: &mut Sum) -
     Ok(())
 }
 
-/// The position up to which slots were looked at, to be put into blocks.
+/// Puts slots into blocks, and knows how far it has come.
 #[derive(Debug, Default)]
-pub(super) struct Packing {
+pub(super) struct Packer {
     /// The workflow, and the time beyond which its slots come next.
     at: (i64, i64),
 }
 
-impl Packing {
-    /// Puts the slots of one block away, if there are so many whose history was removed: after a turn that removed some, in a transaction of
-    /// its own, because nothing else depends on it.
-    pub(super) fn step(&mut self, conn: &mut Connection, epoch: u64) -> Result<(), Fault> {
+impl Packer {
+    /// Puts the slots of one block away, if there are so many whose history was removed, which it was up to a moment: after a turn that
+    /// removed some, in a transaction of its own, because nothing else depends on it.
+    pub(super) fn step(&mut self, conn: &mut Connection, epoch: u64, removed_until: Timestamp) -> Result<(), Fault> {
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let Some(removed_until) = trim::read(&tx)?.at else { return Ok(()) };
         if epochs::current(&tx)? != epoch {
             return Ok(());
         }

@@ -7,9 +7,9 @@ use kelos_store::adapter::Tallies;
 use kelos_store::{Columns, SlotFilter, SlotRow, Tally};
 use rusqlite::{Connection, Params, params};
 
-use super::blocks;
+use super::blocks::{self, Bounds};
 use super::fault::Fault;
-use super::listing::{Bounds, bounds, known_workflow};
+use super::listing::{bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, STEP_SLOT, counted_of, read_counted, read_slot_state};
 
 /// How many rows of slots a workflow has in a range, without reading them.

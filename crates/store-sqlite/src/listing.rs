@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 
 use kelos_store::adapter::Span;
 use kelos_store::{Order, Page, PageRequest, SlotFilter};
-use rusqlite::Row;
 
-use super::blocks::PlacedSlot;
+use super::blocks::Bounds;
 use super::fault::Fault;
 use super::rows::{Names, column};
 
@@ -34,9 +33,6 @@ impl Road {
         Self { has_blocks: true, ..Road::new(index, prefix) }
     }
 }
-
-/// Milliseconds `[start, end)`.
-pub(super) type Bounds = (i64, i64);
 
 pub(super) fn bounds(filter: &SlotFilter) -> Bounds {
     filter.range.map_or((i64::MIN, i64::MAX), |range| (range.start.as_millisecond(), range.end.as_millisecond()))
@@ -127,14 +123,6 @@ impl<T> PageBuilder<Reverse<u64>, T> {
         }
         Ok(())
     }
-}
-
-/// The part of a slot that is read: the columns, which start with those of `STATE`, and the conversion of a row.
-pub(super) struct Depth<T> {
-    pub(super) columns: &'static str,
-    pub(super) read: fn(&Names, &Row<'_>) -> Result<T, Fault>,
-    /// The same of a slot in a block.
-    pub(super) packed: fn(&PlacedSlot, &Names) -> Result<T, Fault>,
 }
 
 /// The number of a filter's workflow, if it has one; none if that workflow doesn't exist.

@@ -5,9 +5,9 @@ use kelos_store::adapter::SlotPlace;
 use kelos_store::{Page, PageRequest, SlotFilter, SlotRow};
 use rusqlite::Connection;
 
-use super::blocks::PlacedSlot;
+use super::blocks::{Depth, PlacedSlot};
 use super::fault::Fault;
-use super::listing::{Depth, PageBuilder, Road, known_workflow};
+use super::listing::{PageBuilder, Road, known_workflow};
 use super::rows::{Names, SLOT, STATE, slot_state};
 use super::slot_walk::SlotWalk;
 

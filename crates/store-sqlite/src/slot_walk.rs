@@ -11,10 +11,10 @@ use kelos_store::adapter::SlotPlace;
 use kelos_store::{Order, SlotFilter};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use super::blocks::{BlockWalk, Find, Merged};
+use super::blocks::{BlockWalk, Bounds, Depth, Find, SlotMerge};
 use super::counts::with_slots;
 use super::fault::Fault;
-use super::listing::{Bounds, Depth, PASSED_OVER, PageBuilder, Road, bounds};
+use super::listing::{PASSED_OVER, PageBuilder, Road, bounds};
 use super::rows::Names;
 
 /// Slots of one time that are put in order here.
@@ -145,7 +145,7 @@ impl<'a, T> SlotWalk<'a, T> {
     fn groups(&mut self, start: i64, end: i64) -> Result<Option<i64>, Fault> {
         let condition = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
         let mut statement = self.prepare(&condition, &[&start, &end])?;
-        let mut slots = Merged::new(statement.raw_query(), self.blocks(None, (start, end)), self.order());
+        let mut slots = SlotMerge::new(statement.raw_query(), self.blocks(None, (start, end)), self.order());
         let mut group: Option<Group<T>> = None;
         while !self.found.is_full() {
             let found = slots.next()?;
@@ -243,7 +243,7 @@ impl<'a, T> SlotWalk<'a, T> {
             return Ok(());
         }
         let mut statement = self.prepare(condition, values)?;
-        let mut slots = Merged::new(statement.raw_query(), blocks, self.order());
+        let mut slots = SlotMerge::new(statement.raw_query(), blocks, self.order());
         while !self.found.is_full() {
             let Some(slot) = slots.next()? else { break };
             let place = slot.place(self.names)?;

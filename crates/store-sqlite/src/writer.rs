@@ -14,7 +14,7 @@ use kelos_store::adapter::{DefinedAt, DigestBuilder, add_event, named_before, st
 use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 
-use super::blocks::{self, Packing};
+use super::blocks::{self, Packer};
 use super::check::{self, Binding, Sum};
 use super::connection::BUSY;
 use super::epochs;
@@ -37,7 +37,7 @@ pub(super) struct Writer {
     log_place: FilePlace,
     log: Log,
     known: DatabaseState,
-    packing: Packing,
+    packer: Packer,
     /// The recency of the last write.
     activity: Activity,
 }
@@ -79,8 +79,8 @@ impl Writer {
     pub(super) fn new(conn: Connection, path: &Path) -> Self {
         let log = Log::of(path);
         let (place, log_place) = (FilePlace::of(path, "the file"), FilePlace::of(log.path(), "its write-ahead log"));
-        let (known, packing, activity) = (DatabaseState::default(), Packing::default(), Activity::Quiet);
-        Self { conn, place, log_place, log, known, packing, activity }
+        let (known, packer, activity) = (DatabaseState::default(), Packer::default(), Activity::Quiet);
+        Self { conn, place, log_place, log, known, packer, activity }
     }
 
     /// The parts that a change of leaders needs.
@@ -178,7 +178,9 @@ impl Writer {
 
     /// Puts old slots into a block, and gives free room back. An error costs nothing but room.
     fn save_room(&mut self, lease: Lease) {
-        let _ = self.packing.step(&mut self.conn, lease.epoch);
+        if let Ok(Some(until)) = trim::read(&self.conn).map(|trimmed| trimmed.at) {
+            let _ = self.packer.step(&mut self.conn, lease.epoch, until);
+        }
         let _ = trim::give_back(&self.conn);
     }
 }

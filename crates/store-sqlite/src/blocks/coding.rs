@@ -104,7 +104,7 @@ fn is_regular(column: usize) -> bool {
     matches!(column, 0 | 4 | 5)
 }
 
-/// What is not there is so far from the time of any slot that no moment is.
+/// No moment: it is farther from the time of any slot than a moment can be.
 const NONE: i64 = i64::MIN;
 
 fn numbers(BlockSlot { at, slot }: &BlockSlot) -> [i64; COLUMNS] {

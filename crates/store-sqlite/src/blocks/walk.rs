@@ -10,12 +10,19 @@ use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator as _;
 use rusqlite::{Connection, Row, Rows, params};
 
 use super::super::fault::Fault;
-use super::super::listing::{Bounds, Depth};
-use super::super::rows::{Names, read_slot_state};
-use super::{BLOCK, BlockSlot, PlacedSlot, of, read};
+use super::super::rows::{Names, RowResult, read_slot_state};
+use super::{BLOCK, BlockSlot, Bounds, PlacedSlot, of, read};
 
 /// Blocks whose edges are read at a time.
 const EDGES: i64 = 64;
+
+/// The part of a slot that is read: the columns, which start with those of `STATE`, and the conversion of a row.
+pub(in super::super) struct Depth<T> {
+    pub(in super::super) columns: &'static str,
+    pub(in super::super) read: fn(&Names, &Row<'_>) -> RowResult<T>,
+    /// The same of a slot in a block.
+    pub(in super::super) packed: fn(&PlacedSlot, &Names) -> RowResult<T>,
+}
 
 /// A slot that a walk comes to.
 pub(in super::super) enum Find<'f> {
@@ -81,7 +88,7 @@ impl Find<'_> {
 }
 
 /// Rows and blocks, merged.
-pub(in super::super) struct Merged<'s> {
+pub(in super::super) struct SlotMerge<'s> {
     rows: Rows<'s>,
     packed: Option<BlockWalk<'s>>,
     order: Order,
@@ -89,7 +96,7 @@ pub(in super::super) struct Merged<'s> {
     was_row: Option<bool>,
 }
 
-impl<'s> Merged<'s> {
+impl<'s> SlotMerge<'s> {
     /// Rows in the order of a walk, and the blocks beside them, if any are sought.
     pub(in super::super) fn new(rows: Rows<'s>, packed: Option<BlockWalk<'s>>, order: Order) -> Self {
         Self { rows, packed, order, was_row: None }
