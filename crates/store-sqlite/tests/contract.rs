@@ -40,7 +40,7 @@ fn sqlite_keeps_the_contract() {
 
 #[test]
 fn both_answer_alike() {
-    for seed in 0..6 {
+    for seed in 0..4 {
         agree(&mut Memory::default(), &mut Sqlite::new(), seed, 60);
     }
 }
