@@ -1,6 +1,6 @@
 //! Blocks of slots: those that succeeded long ago, and whose history was removed, some hundred to a row.
 //!
-//! A slot's row takes about 150 bytes with its indexes, and stays for ever. In a block it takes few, and nothing of it is lost: whoever reads
+//! A slot's row takes about 100 bytes with its indexes, and stays for ever. In a block it takes few, and nothing of it is lost: whoever reads
 //! slots finds it there, and it gets a row again when it changes. Blocks belong to this file, as indexes do: no turn knows of them, and two
 //! nodes with the same log may have different ones.
 
