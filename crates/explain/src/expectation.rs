@@ -87,7 +87,7 @@ impl<'a> Forecast<'a> {
         self.left = LOOKED_AT;
         let found = self.end(id);
         if self.left == 0 {
-            // What was not looked at may be expected after all.
+            // A slot that was not looked at may have an expectation after all.
             self.known.retain(|_, known| known.is_some());
         }
         found

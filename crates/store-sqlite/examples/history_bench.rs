@@ -56,7 +56,7 @@ struct Bench {
     now: i64,
     /// The last event and the last turn of each hour.
     ends: Vec<(u64, u64)>,
-    /// What turns took since the last report: those that run slots, and those that remove history.
+    /// The durations of turns since the last report: of those that run slots, and of those that remove history.
     ordinary: Vec<Duration>,
     removing: Vec<Duration>,
 }

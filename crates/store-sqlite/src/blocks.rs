@@ -22,7 +22,7 @@ pub(super) use walk::{BlockWalk, Depth, Find, SlotMerge};
 
 pub(super) const BLOCK: &str = "id, workflow, first, last, slots, body, check_value";
 
-/// The slots of a block.
+/// The slots of a block. Few in unit tests, so that a short history makes many blocks.
 const SIZE: usize = if cfg!(test) { 2 } else { 256 };
 /// The most workflows that are looked at for a block after a turn: most of them have none to make.
 const LOOKED_AT: usize = 4;

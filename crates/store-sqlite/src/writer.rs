@@ -600,7 +600,7 @@ fn write_slot(
     if bind_and_execute_slot(update, number, row, sum)? {
         return Ok(false);
     }
-    // What is in a block has run, so it is not fresh.
+    // A slot in a block has run, so one that is fresh is in none.
     let key = &row.id.key;
     let was_packed = !fresh && kind(key) == TIME && blocks::take(conn, number, order_time(key), sum)?;
     Ok(bind_and_execute_slot(insert, number, row, sum)? && !was_packed)

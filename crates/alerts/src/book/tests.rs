@@ -116,7 +116,7 @@ fn of_many_causes_each_is_opened_and_over_once_whenever_the_process_dies() {
         if book.version() != version {
             (stored, version) = (book.stored(), book.version());
         }
-        // What was not stored is looked for anew after a death, and has to last again.
+        // A trouble that was not stored is looked for anew after a death, and has to last again.
         let mut overdue = lasts.iter().filter(|(_, since)| minute - **since >= 11 && since_death >= 11);
         assert!(overdue.all(|(cause, _)| told.contains(cause)), "minute {minute}");
         since_death += 1;

@@ -63,7 +63,7 @@ impl MailOutlet {
         });
         let late = || away(format!("it did not answer within {} s", PATIENCE.as_secs()));
         let (handed, mut line) = handed.await.map_err(|_| late())??;
-        // What it has taken it has, whatever it says now.
+        // A message that it has taken it delivers, whatever it answers to the farewell.
         let _ = timeout(FAREWELL, line.quit()).await;
         handed
     }
@@ -124,7 +124,7 @@ impl MailOutlet {
         for to in &self.to {
             message = message.to(to.clone());
         }
-        // Nobody's absence is to be answered.
+        // Such a mail is answered by no notice of absence.
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
         let message = message.raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()));
         message.body(template::text(notice, details))

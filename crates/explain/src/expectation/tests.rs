@@ -86,7 +86,7 @@ fn slots_that_will_be_late_are_found_in_the_order_of_their_deadlines() {
     assert!(!found.is_partial);
     let rows: Vec<_> = found.rows.iter().map(|row| (&row.slot, row.deadline, &row.expected.decided_by)).collect();
     assert_eq!(rows, [(&report, at(4, 30), &load)]);
-    // What is late is told as that, and what was done in time will not be.
+    // A slot that is late already is not told ahead, and neither is one that was done in time.
     assert_eq!(ahead(&world, at(4, 30)).rows, []);
     world.succeeds(&load, at(4, 12));
     assert_eq!(ahead(&world, at(4, 13)).rows, []);

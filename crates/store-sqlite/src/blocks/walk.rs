@@ -34,13 +34,13 @@ pub(in super::super) enum Find<'f> {
 
 /// A position in a walk: the time and the number of a workflow, so that what comes later is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(i64, i64);
+struct WalkPosition(i64, i64);
 
-impl Place {
-    fn new(order: Order, at: i64, workflow: i64) -> Place {
+impl WalkPosition {
+    fn new(order: Order, at: i64, workflow: i64) -> WalkPosition {
         match order {
-            Order::Newest => Place(at.saturating_neg(), workflow),
-            Order::Oldest => Place(at, workflow.saturating_neg()),
+            Order::Newest => WalkPosition(at.saturating_neg(), workflow),
+            Order::Oldest => WalkPosition(at, workflow.saturating_neg()),
         }
     }
 }
@@ -122,7 +122,7 @@ impl<'s> SlotMerge<'s> {
                 let (at, workflow, key) = (row.get(0)?, row.get(1)?, row.get_ref(2)?.as_str()?);
                 // Of one time and one workflow, the key that is only a time comes first or last.
                 let is_beside = self.order.of(key.cmp("")).is_lt();
-                let at = Place::new(self.order, at, workflow);
+                let at = WalkPosition::new(self.order, at, workflow);
                 at < place || at == place && is_beside
             }
         };
@@ -143,7 +143,7 @@ pub(in super::super) struct BlockWalk<'a> {
     /// The last edge that was read; none once all were.
     read_to: Option<(i64, i64)>,
     /// The blocks that the walk is within, by their next slot.
-    open: BinaryHeap<Reverse<(Place, usize)>>,
+    open: BinaryHeap<Reverse<(WalkPosition, usize)>>,
     blocks: Vec<VecDeque<PlacedSlot>>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> BlockWalk<'a> {
         Self { conn, workflow, bounds, order, edges, read_to: Some(beginning), open, blocks }
     }
 
-    fn head(&self) -> Option<(Place, &PlacedSlot)> {
+    fn head(&self) -> Option<(WalkPosition, &PlacedSlot)> {
         let Reverse((place, block)) = self.open.peek()?;
         Some((*place, self.blocks.get(*block)?.front()?))
     }
@@ -169,9 +169,9 @@ impl<'a> BlockWalk<'a> {
             self.blocks[block].pop_front();
             self.enter(block);
         }
-        // What begins at the next slot or before may have one that comes first.
+        // A block that begins at the next slot or before may have one that comes first.
         while let Some((edge, id)) = self.next_edge()? {
-            let comes = Place::new(self.order, edge, 0).0;
+            let comes = WalkPosition::new(self.order, edge, 0).0;
             if self.open.peek().is_some_and(|Reverse((place, _))| place.0 < comes) {
                 break;
             }
@@ -183,7 +183,7 @@ impl<'a> BlockWalk<'a> {
 
     fn enter(&mut self, block: usize) {
         if let Some(slot) = self.blocks[block].front() {
-            self.open.push(Reverse((Place::new(self.order, slot.at, slot.workflow), block)));
+            self.open.push(Reverse((WalkPosition::new(self.order, slot.at, slot.workflow), block)));
         }
     }
 
