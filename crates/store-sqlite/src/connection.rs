@@ -1,22 +1,28 @@
 //! Connections to the database file, and their settings.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::Fault;
 
 /// The longest time that a connection waits for the lock of another one.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 
+/// How long it waits where SQLite does not wait by itself.
+const AGAIN: Duration = Duration::from_millis(2);
+
 /// Opens a connection that reads and writes an existing file.
 pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY)?;
-    // Room of removed history can be given back; a file that has tables keeps the setting that it was made with, until it is rebuilt.
-    conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    // Room of removed history can be given back. A file that has pages keeps the setting that it was made with, until it is rebuilt;
+    // saying the same again would be a write, for which a program that only opens the file would wait.
+    if conn.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+        conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    log_ahead(&conn)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     // 64 MB of pages at most; they are given back when nothing is written for a while.
     conn.pragma_update(None, "cache_size", -65_536)?;
@@ -27,6 +33,20 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.set_prepared_statement_cache_capacity(48);
     Ok(conn)
+}
+
+/// Sets write-ahead logging. Of two programs that set it for a new file at once SQLite refuses one without waiting, whatever the busy timeout is:
+/// each has read, and neither could write before the other has stopped reading.
+pub(super) fn log_ahead(conn: &Connection) -> rusqlite::Result<()> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
+                std::thread::sleep(AGAIN);
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// The same for the state of a node, which is written again from its log if its last turns are lost: nothing waits for the disk.

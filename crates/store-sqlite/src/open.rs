@@ -28,7 +28,7 @@ pub(super) fn up_to_date(path: &Path) -> Result<Connection, Fault> {
     let place = path.display().to_string();
     let known = u32::try_from(schema::STEPS.len()).unwrap_or(u32::MAX);
     let conn = connection::reader(path)?;
-    match schema::check(&conn, known, &place)? {
+    match stored_version(&conn, known, &place)? {
         found if found == known => Ok(conn),
         found => Err(StoreError::TooOld { place, found, known }.into()),
     }
@@ -57,8 +57,12 @@ fn unusable(doing: &str, path: &Path, cause: String) -> Fault {
 
 /// The version of the schema of an existing file.
 fn version(path: &Path, known: u32, place: &str) -> Result<u32, Fault> {
-    let conn = connection::reader(path)?;
-    schema::check(&conn, known, place)
+    stored_version(&connection::reader(path)?, known, place)
+}
+
+/// The version of the schema, of one moment: another program may be making the tables.
+fn stored_version(conn: &Connection, known: u32, place: &str) -> Result<u32, Fault> {
+    schema::check(&*conn.unchecked_transaction()?, known, place)
 }
 
 /// An old schema is not changed under a leader of the old program.

@@ -45,7 +45,8 @@ pub(super) const STEPS: &[Step] = &[
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.
 pub(super) const APPLICATION: i64 = 0x4b65_6c6f;
 
-/// Refuses a database that isn't ours or is newer than `known`; gives its version, 0 when it is empty.
+/// Refuses a database that isn't ours or is newer than `known`; gives its version, 0 when it is empty. It reads more than once: in a transaction,
+/// where others may write.
 pub(super) fn check(conn: &Connection, known: u32, place: &str) -> Result<u32, Fault> {
     let found = conn.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0))?;
     let application = conn.query_row("PRAGMA application_id", [], |row| row.get::<_, i64>(0))?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kelos_store::log::{Holder, Inbox, LeaseRecord, Log, LogEnds, LogEntry, LogError, LogStore};
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior};
 
-use super::connection::BUSY;
+use super::connection::{BUSY, log_ahead};
 use super::rows::column;
 
 /// "KelL" in the header of the file.
@@ -67,7 +67,7 @@ impl LogStore for SharedLogStore {
 fn open(place: &Path) -> rusqlite::Result<Connection> {
     let mut conn = Connection::open(place)?;
     conn.busy_timeout(BUSY)?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    log_ahead(&conn)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.pragma_update(None, "application_id", APPLICATION)?;

@@ -89,6 +89,22 @@ fn run(workflow: &str, seq: u64) -> Run {
 }
 
 #[test]
+fn programs_that_open_a_new_file_at_once_all_can() {
+    for _ in 0..40 {
+        let folder = Folder::new();
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    folder.open();
+                });
+            }
+        });
+    }
+}
+
+#[test]
 fn a_newer_schema_is_left_alone() {
     let folder = Folder::new();
     drop(folder.open());
