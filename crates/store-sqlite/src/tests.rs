@@ -24,6 +24,7 @@ mod turns;
 mod views;
 
 use super::SqliteStore;
+use super::connection::log_ahead;
 use super::schema::{STEPS, migrate};
 use kelos_store::{About, BackfillFilter, EventFilter, PENDING, PageRequest, RegisterKeys, RunFilter, SlotFilter};
 use kelos_store::{Commit, Journal, Lease, SlotRow, StoreError, StoredState};
@@ -90,7 +91,7 @@ fn run(workflow: &str, seq: u64) -> Run {
 
 #[test]
 fn programs_that_open_a_new_file_at_once_all_can() {
-    for _ in 0..40 {
+    for _ in 0..20 {
         let folder = Folder::new();
         let together = std::sync::Barrier::new(8);
         std::thread::scope(|scope| {
@@ -98,6 +99,24 @@ fn programs_that_open_a_new_file_at_once_all_can() {
                 scope.spawn(|| {
                     together.wait();
                     folder.open();
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn connections_that_switch_a_new_file_to_a_log_at_once_all_do() {
+    for _ in 0..100 {
+        let folder = Folder::new();
+        let connections = [(); 8].map(|()| Connection::open(folder.path()).unwrap());
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for conn in connections {
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    log_ahead(&conn).unwrap();
                 });
             }
         });
