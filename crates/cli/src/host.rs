@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::history::{Archive, HistoryConfig, mark_new};
+use kelos::history::{Archive, HistoryConfig};
 use kelos::{Node, NodeConfig, NodeError, ProblemSource};
 use kelos_alerts::Settings as AlertSettings;
 use kelos_checkpoints::Settings;
@@ -299,7 +299,7 @@ fn use_kafka(_: &mut NodeConfig, clusters: Vec<Cluster>, _: &Trust) -> Result<()
 fn history_of(runs: &Path, of_worker: Option<PathBuf>, pages: &Pages) -> Result<HistoryConfig, Failure> {
     let roots: Vec<PathBuf> = std::iter::once(runs.to_owned()).chain(of_worker).collect();
     for root in &roots {
-        mark_new(root).map_err(|error| Failure::bad(format!("make {}: {error}", root.display())))?;
+        local::mark_new(root).map_err(|error| Failure::bad(format!("make {}: {error}", root.display())))?;
     }
     Ok(HistoryConfig { settings: pages.history.clone(), roots, archive: None })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_executors::workers::{LEASE, REMOTE_LEASE};
 use kelos_model::Arguments;
+use kelos_model::history::HistorySettings;
 use kelos_model::secret::AllowList;
 use kelos_wire::ReasonRequest;
 
@@ -65,7 +66,8 @@ pub(crate) struct OneSlot {
 /// The secrets and users that the jobs of a worker may use.
 #[derive(clap::Args)]
 pub(crate) struct AllowOptions {
-    /// JSON file with the secrets and users of the system that projects may use on this machine, as for `kelos serve`
+    /// JSON file with the secrets and users of the system that projects may use on this machine, as for `kelos serve`; and, of a worker
+    /// with --server, how long it keeps the folders of its runs
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
 }
@@ -73,10 +75,20 @@ pub(crate) struct AllowOptions {
 impl AllowOptions {
     /// The list of the file; the usual one without a file.
     pub(crate) fn read(&self) -> Result<AllowList, Failure> {
-        let Some(path) = &self.config else { return Ok(AllowList::default()) };
+        self.parsed(AllowList::parse).map(Option::unwrap_or_default)
+    }
+
+    /// How long the folders of runs are kept on this machine; none where the file does not say it.
+    pub(crate) fn history(&self) -> Result<Option<HistorySettings>, Failure> {
+        self.parsed(HistorySettings::find).map(Option::flatten)
+    }
+
+    /// The file as it is understood; none without a file.
+    fn parsed<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, Failure> {
+        let Some(path) = &self.config else { return Ok(None) };
         let fail = |why: String| Failure::usage(format!("use {} as the file of --config: {why}", path.display()));
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
-        AllowList::parse(&text).map_err(fail)
+        parse(&text).map(Some).map_err(fail)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use kelos::history::WorkerHistory;
 use kelos::local_executors;
 use kelos_engine::secrets::Secrets;
 use kelos_executors::local::OutputCopies;
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
 /// Runs what the server hands to it, until it is told to end.
 fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
     // Before the folder is entered, because paths to files are as people see them from outside.
-    let allowed = args.allowed.read()?;
+    let (allowed, settings) = (args.allowed.read()?, args.allowed.history()?);
     let line = line(server, &args.trust)?;
     let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(line.base()), Ok)?)
         .map_err(|error| Failure::usage(format!("find the folder of --dir: {error}")))?;
@@ -48,6 +49,8 @@ fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
     let (launcher, runtime) = (launcher(&disk.runs())?.with_copies(copies), worker::runtime()?);
     let host = hostname();
     let name = format!("{host}:{}", disk.tail());
+    let history = WorkerHistory::start(settings, disk.held_runs(), kelos::system_clock());
+    let _history = history.map_err(|error| Failure::bad(format!("start threads: {error}")))?;
     let about = RemoteWorkerDto { host, version: env!("CARGO_PKG_VERSION").to_owned(), node: None, outputs };
     let executors = local_executors(&launcher, &Secrets::new(allowed), runtime.handle());
     let footing = WorkerHome::Own(disk.with(launcher, about));

@@ -370,6 +370,31 @@ fn finished_output_is_read_from_its_copy_while_its_worker_is_away() {
 }
 
 #[test]
+fn folders_on_the_disk_of_a_worker_go_by_their_age_once_the_server_has_their_end() {
+    let settings = r#"{"history": {"days": 5, "runs": 0}}"#;
+    let (site, home) = (Site::new(&nothing()), Folder::with(&[("history.json", settings)]));
+    site.folder.write("go", "");
+    let worker = site.worker(&home, &site.address(), &[]);
+    for job in ["20260101", "20260102"] {
+        site.submit(job);
+        site.ends(job, &["succeeded"]);
+    }
+    assert!(worker.stop().success());
+    assert!(home.path().join("runs/.bounded").is_file(), "the folder is a new one");
+    let [old, young] = ["20260101", "20260102"].map(|job| home.path().join(format!("runs/app/%7E{job}/1")));
+    let exit = std::fs::File::options().write(true).open(old.join("exit.json")).expect("an outcome");
+    exit.set_modified(std::time::SystemTime::now() - Duration::from_secs(6 * 86_400)).expect("an older one");
+    let worker = site.worker(&home, &site.address(), &["--config", "history.json"]);
+    within(LOST, "the folder is gone", || (!old.exists()).then_some(()));
+    assert!(young.join("exit.json").is_file());
+    site.has_workers(1);
+    let said = site.folder.run(&["logs", "app", "20260101"]).fails(1);
+    assert!(said.contains("it was removed on ") && said.contains("after 5 days"), "{said}");
+    assert_eq!(site.folder.run(&["logs", "app", "20260102"]).ok().trim(), "out of 20260102");
+    assert!(worker.stop().success());
+}
+
+#[test]
 fn only_a_worker_with_all_labels_gets_a_run() {
     let site = Site::new(&serde_json::json!({ "runs_on": ["gpu", "eu"] }));
     site.folder.write("go", "");

@@ -229,6 +229,7 @@ fn spec_of(start: &Start, settings: &Map<String, Value>) -> Result<RunSpec, Stri
     if let Some(Value::String(text)) = settings.get("shell") {
         judge(text, start, settings, &spec.env)?;
     }
+    spec.project = start.workflow.project.clone();
     spec.lease = start.lease;
     spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
     spec.timeout = seconds(settings, "timeoutSeconds")?;

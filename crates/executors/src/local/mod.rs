@@ -66,7 +66,7 @@ pub use fence::{BootMoment, FENCE_GRACE, LeaseFile, OwnFence, surely_over};
 pub use file_limit::survive_file_limit;
 pub use folder::OutputFolder;
 pub use fork_server::shim_main;
-pub use kept::{FoundRun, RemovedRuns, WalkEntry, finish_removal, remove_kept, walk};
+pub use kept::{FoundRun, RemovedRuns, WalkEntry, finish_removal, is_new, mark_new, remove_kept, walk};
 pub(crate) use launcher::gone;
 pub use launcher::{Launcher, Limits, ShimRun, own_shim};
 pub use lines::{LogLine, LogLines, last_lines, read_lines, unfinished_char};

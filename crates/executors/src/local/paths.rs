@@ -92,7 +92,8 @@ impl RunDirs {
     }
 
     /// The text that became the name of a folder; none where it was too long for that.
-    pub(super) fn decoded(name: &str) -> Option<String> {
+    #[must_use]
+    pub fn decoded(name: &str) -> Option<String> {
         if name == EMPTY {
             return Some(String::new());
         }

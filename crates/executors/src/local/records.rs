@@ -54,6 +54,9 @@ pub struct RunSpec {
     pub grace: Option<Duration>,
     /// The most bytes of output that are kept; the launcher's limit if absent. Never less than 4 KiB.
     pub log_limit_bytes: Option<u64>,
+    /// The project of its workflow, by whose terms its folder is kept.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub project: String,
     /// The user of the system as whom the command runs; the server's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
@@ -84,6 +87,7 @@ impl RunSpec {
             timeout: None,
             grace: None,
             log_limit_bytes: None,
+            project: String::new(),
             run_as: None,
             lease: None,
             fence: None,

@@ -1,5 +1,6 @@
 //! The disk of a worker that does not share the leader's folder: its runs, their lease, and which of them are not over yet.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,7 +11,8 @@ use kelos_wire::RemoteWorkerDto;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::local::{BootMoment, Launcher, LeaseFile, fnv1a_128, unique};
+use crate::local::{BootMoment, Launcher, LeaseFile, RunDirs, fnv1a_128, mark_new, unique};
+use crate::run_ref;
 
 /// The folder of the runs.
 const RUNS: &str = "runs";
@@ -83,7 +85,9 @@ impl Disk {
     /// # Errors
     /// When it can't be written, another process has it, or it has runs of another server.
     pub fn take(folder: &Path, server: &str) -> Result<Disk, DiskError> {
-        for one in [folder.to_owned(), folder.join(RUNS), folder.join(HELD)] {
+        let runs = folder.join(RUNS);
+        at(&runs, mark_new(&runs))?;
+        for one in [folder.to_owned(), folder.join(HELD)] {
             at(&one, DirBuilder::new().recursive(true).mode(0o700).create(&one))?;
         }
         let path = folder.join(LOCK);
@@ -112,7 +116,6 @@ impl Disk {
             }
             Err(error) => return at(&path, Err(error)),
         };
-        let runs = folder.join(RUNS);
         let lease = at(&runs, LeaseFile::open(&runs))?;
         let about = RemoteWorkerDto::default();
         Ok(Disk { folder: folder.to_owned(), tail, lease, launcher: None, about, lock: Some(lock) })
@@ -128,6 +131,12 @@ impl Disk {
     #[must_use]
     pub fn runs(&self) -> PathBuf {
         self.folder.join(RUNS)
+    }
+
+    /// The folders of its runs that the server still has to hear of.
+    #[must_use]
+    pub fn held_runs(&self) -> HeldRuns {
+        HeldRuns { held: self.folder.join(HELD), dirs: RunDirs::new(self.runs()) }
     }
 
     /// The same, with the launcher that reads the output of its runs, and what the leader shows of the worker.
@@ -182,6 +191,42 @@ impl Disk {
     }
 }
 
+/// The runs of a worker that are not over for its server, as they are on its disk.
+#[derive(Debug, Clone)]
+pub struct HeldRuns {
+    held: PathBuf,
+    dirs: RunDirs,
+}
+
+impl HeldRuns {
+    /// The folder of the runs.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.dirs.root()
+    }
+
+    /// The folders of those runs at this moment.
+    ///
+    /// # Errors
+    /// When one of the notes can't be read.
+    pub fn folders(&self) -> Result<BTreeSet<PathBuf>, DiskError> {
+        let mut folders = BTreeSet::new();
+        for entry in at(&self.held, fs::read_dir(&self.held))? {
+            let path = at(&self.held, entry)?.path();
+            if path.extension().is_some() {
+                continue;
+            }
+            let read = match fs::read(&path) {
+                // The server has just heard of its end.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                read => read.and_then(|text| Ok(serde_json::from_slice::<HeldRun>(&text)?)),
+            };
+            folders.insert(self.dirs.path(&run_ref(&at(&path, read)?.run)));
+        }
+        Ok(folders)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use kelos_model::{SlotRef, WorkflowId};
@@ -200,7 +245,11 @@ mod tests {
         };
         disk.hold(&held(1)).unwrap();
         disk.hold(&held(2)).unwrap();
+        let path = |number| RunDirs::new(disk.runs()).path(&run_ref(&held(number).run));
+        assert_eq!(disk.held_runs().folders().unwrap(), [path(1), path(2)].into());
         disk.let_go(&held(1).run);
+        assert_eq!(disk.held_runs().folders().unwrap(), [path(2)].into());
+        assert!(crate::local::is_new(disk.held_runs().root()));
         let again = Disk::take(&home, "http://a").unwrap_err().to_string();
         assert_eq!(again, format!("work in {}: another worker is running there", home.display()));
         let name = disk.tail().to_owned();

@@ -51,7 +51,7 @@ use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto};
 use serde::{Deserialize, Serialize};
 
 pub use desk::{Hub, HubError};
-pub use disk::{Disk, DiskError};
+pub use disk::{Disk, DiskError, HeldRuns};
 pub use hands::WorkerOffer;
 #[cfg(feature = "http")]
 pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped};

@@ -10,6 +10,8 @@ mod figures;
 mod names;
 mod pause;
 mod sweep;
+mod witness;
+mod worker;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,13 +23,15 @@ use kelos_model::history::HistorySettings;
 use tokio::runtime::Handle as Runtime;
 
 pub use archive::Archive;
-pub use consent::{AGREED, Consent, mark_new};
+pub use consent::{AGREED, Consent};
 pub use database::{DatabaseFigures, Vouch};
 pub use figures::{Failures, Figures, Share, Tally};
+pub use worker::WorkerHistory;
 
 use database::DatabaseLook;
 use pause::Pause;
 use sweep::Sweep;
+use witness::LogWitness;
 
 /// The time between two looks at all folders.
 const EVERY: Duration = Duration::from_secs(3600);
@@ -169,18 +173,21 @@ fn follow(given: &Receiver<Order>, known: &Mutex<Knowledge>, sweep: impl Fn()) {
 /// Looks at all folders once, and removes what goes if that is agreed.
 fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: &Mutex<Knowledge>) {
     let is_over = || lock(known).is_over;
-    let now = handle.now();
-    let sweep = Sweep { settings, roots, reader: &**handle.reader(), now, pause: Pause::default(), is_over: &is_over };
-    let note = |figures: Figures, removed: Tally| {
-        let mut known = lock(known);
-        known.problem = figures.failures.words();
-        known.figures = Some(Arc::new(figures));
-        known.removed.add(removed);
-    };
-    if let Err(error) = sweep.run(&note) {
+    let (now, pause) = (handle.now(), Pause::default());
+    let mut witness = LogWitness { reader: &**handle.reader(), roots };
+    let sweep = Sweep { settings, roots, witness: &mut witness, now, pause, is_over: &is_over };
+    if let Err(error) = sweep.run(&|figures, removed| note(known, figures, removed)) {
         tracing::warn!("failed to {error}; the folders of runs stay as they are for now");
         lock(known).problem = Some(error.to_string());
     }
+}
+
+/// Takes in what a look found, and what was removed after it.
+fn note(known: &Mutex<Knowledge>, figures: Figures, removed: Tally) {
+    let mut known = lock(known);
+    known.problem = figures.failures.words();
+    known.figures = Some(Arc::new(figures));
+    known.removed.add(removed);
 }
 
 /// Looks through the old part of the log, and has history removed from the database if that is agreed.

@@ -28,6 +28,15 @@ impl Names {
         Ok(Names { known })
     }
 
+    /// The names of folders of which only the projects are known.
+    pub(super) fn of_projects(projects: BTreeMap<String, String>) -> Names {
+        let known = |(folder, project): (String, String)| {
+            let id = WorkflowId::new(&RunDirs::decoded(&folder)?).ok()?;
+            Some((folder, (id, project)))
+        };
+        Names { known: projects.into_iter().filter_map(known).collect() }
+    }
+
     /// The workflow of a folder; none if none has it.
     pub(super) fn workflow(&self, folder: &str) -> Option<&WorkflowId> {
         self.known.get(folder).map(|(id, _)| id)

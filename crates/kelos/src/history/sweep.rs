@@ -7,14 +7,16 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_executors::local::{FoundRun, LocalError, RemovedRuns, WalkEntry, finish_removal, remove_kept, walk};
-use kelos_model::history::{HistorySettings, Keepsake, Policy, Ranks, Removal, Situation, Term};
-use kelos_store::{Queries, StoreError};
+use kelos_executors::workers::DiskError;
+use kelos_model::history::{HistorySettings, Keepsake, Policy, Ranks, Removal, Term};
+use kelos_store::StoreError;
 
 use super::TOLD;
-use super::consent::{Consent, consent};
+use super::consent::Consent;
 use super::figures::{Figures, Tally};
-use super::names::{Names, standing};
+use super::names::Names;
 use super::pause::Pause;
+use super::witness::Witness;
 
 /// Folders that are removed after one look, the oldest ones; further ones go after the next.
 const AT_ONCE: usize = 50_000;
@@ -30,13 +32,16 @@ pub(super) enum SweepError {
     /// The folder of the runs can't be read.
     #[error(transparent)]
     Folder(#[from] LocalError),
+    /// The notes of a worker can't be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// One look at all folders, and what follows from it.
 pub(super) struct Sweep<'a> {
     pub(super) settings: &'a HistorySettings,
     pub(super) roots: &'a [PathBuf],
-    pub(super) reader: &'a dyn Queries,
+    pub(super) witness: &'a mut dyn Witness,
     pub(super) now: Timestamp,
     pub(super) pause: Pause,
     /// Whether it has to end.
@@ -73,8 +78,8 @@ impl Sweep<'_> {
     pub(super) fn run(mut self, note: &dyn Fn(Figures, Tally)) -> Result<(), SweepError> {
         loop {
             let began = Instant::now();
-            let names = Names::read(self.reader)?;
-            let may_remove = consent(self.roots, self.reader)?;
+            let names = self.witness.names()?;
+            let may_remove = self.witness.consent()?;
             let (mut figures, going) = self.look(&names, may_remove)?;
             figures.took = began.elapsed();
             if (self.is_over)() {
@@ -101,7 +106,7 @@ impl Sweep<'_> {
         let mut figures = Figures::new(self.now, consent);
         let mut shares: BTreeMap<String, Tally> = BTreeMap::new();
         let mut ranks = self.settings.term().map(|term: &Term| Ranks::new(term.clone(), self.now));
-        self.each(|_, found| match found {
+        self.each(|_, _, found| match found {
             WalkEntry::Run(run) => {
                 let one = Tally { folders: 1, bytes: run.bytes };
                 figures.all.add(one);
@@ -116,7 +121,7 @@ impl Sweep<'_> {
         figures.share(shares, TOLD);
         let Some(ranks) = ranks else { return Ok((figures, Vec::new())) };
         let mut room = ranks.room();
-        self.each(|_, found| {
+        self.each(|_, _, found| {
             if let WalkEntry::Run(run) = found {
                 room.note(keepsake(&run, names));
             }
@@ -127,11 +132,11 @@ impl Sweep<'_> {
 
     /// The folders that go, the oldest first, as many as are removed at once.
     fn judge(&mut self, names: &Names, policy: &Policy, figures: &mut Figures) -> Result<Vec<Departure>, SweepError> {
-        let (reader, roots) = (self.reader, self.roots);
+        let roots = self.roots;
         let soon = self.now.checked_add(AHEAD).unwrap_or(Timestamp::MAX);
         let mut failed = None;
         let mut going = BinaryHeap::new();
-        self.each(|root, found| {
+        self.each(|witness, root, found| {
             let WalkEntry::Run(run) = found else { return };
             let (folder, one) = (keepsake(&run, names), Tally { folders: 1, bytes: run.bytes });
             if policy.ripe(folder).is_none() {
@@ -140,11 +145,7 @@ impl Sweep<'_> {
                 }
                 return;
             }
-            let around = match names.workflow(&run.workflow).zip(run.given_key(&roots[root])) {
-                Some((workflow, key)) => standing(reader, workflow, &key, run.number),
-                None => Ok(Situation::Unknown),
-            };
-            match around.map(|standing| policy.verdict(folder, standing)) {
+            match witness.situation(&roots[root], &run, names).map(|standing| policy.verdict(folder, standing)) {
                 Ok(Some(why)) => {
                     figures.going.add(one);
                     going.push(Departure { ended_at: run.ended_at, root, run, why });
@@ -157,7 +158,7 @@ impl Sweep<'_> {
             }
         })?;
         match failed {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(going.into_sorted_vec()),
         }
     }
@@ -197,18 +198,18 @@ impl Sweep<'_> {
     }
 
     /// Visits all folders, with the number of their root, and finishes removals that were interrupted.
-    fn each(&mut self, mut visit: impl FnMut(usize, WalkEntry)) -> Result<(), SweepError> {
-        let (roots, pause, is_over) = (self.roots, &mut self.pause, self.is_over);
+    fn each(&mut self, mut visit: impl FnMut(&dyn Witness, usize, WalkEntry)) -> Result<(), SweepError> {
+        let (roots, pause, is_over, witness) = (self.roots, &mut self.pause, self.is_over, &*self.witness);
         for (number, root) in roots.iter().enumerate() {
             walk(root, &mut |found| {
                 pause.take();
                 if let WalkEntry::Leftover { workflow, key, number } = &found {
                     if let Err(error) = finish_removal(root, workflow, key, *number) {
-                        visit(0, WalkEntry::Unreadable(error.to_string()));
+                        visit(witness, 0, WalkEntry::Unreadable(error.to_string()));
                     }
                     return ControlFlow::Continue(());
                 }
-                visit(number, found);
+                visit(witness, number, found);
                 if is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
         }
@@ -230,13 +231,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
-    use kelos_executors::local::RunDirs;
+    use kelos_executors::local::{RunDirs, mark_new};
     use kelos_executors::run_ref;
     use kelos_model::workflow::{Job, Keys, Moments, PlanState, Program, WorkflowRow};
     use kelos_model::{Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
     use kelos_store::{Commit, Journal, MemoryStore, SlotRow, StoredState};
 
-    use super::super::consent::mark_new;
+    use super::super::witness::LogWitness;
     use super::*;
 
     const NOW: u64 = 100 * 86_400;
@@ -303,7 +304,8 @@ mod tests {
         let reader = store.reader();
         let now = Timestamp::from_second(i64::try_from(NOW).unwrap()).unwrap();
         let pause = Pause::default();
-        let sweep = Sweep { settings: &settings, roots: &roots, reader: &*reader, now, pause, is_over: &|| false };
+        let witness = &mut LogWitness { reader: &*reader, roots: &roots };
+        let sweep = Sweep { settings: &settings, roots: &roots, witness, now, pause, is_over: &|| false };
         sweep.run(&|figures, removed| noted.borrow_mut().push((figures, removed))).unwrap();
         noted.into_inner()
     }

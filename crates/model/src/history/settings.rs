@@ -139,6 +139,14 @@ impl HistorySettings {
     /// # Errors
     /// The mistake, and what was expected.
     pub fn parse(text: &str) -> Result<HistorySettings, String> {
+        HistorySettings::find(text).map(Option::unwrap_or_default)
+    }
+
+    /// The same; none where the text does not say how long history is kept.
+    ///
+    /// # Errors
+    /// The mistake, and what was expected.
+    pub fn find(text: &str) -> Result<Option<HistorySettings>, String> {
         read(text).map_err(|why| format!("\"history\": {why}; expected {FORM}"))
     }
 
@@ -152,11 +160,11 @@ impl HistorySettings {
     }
 }
 
-fn read(text: &str) -> Result<HistorySettings, String> {
+fn read(text: &str) -> Result<Option<HistorySettings>, String> {
     let file: HistoryFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let form = match file.history {
-        None => return Ok(HistorySettings::default()),
-        Some(HistoryForm::Word(word)) if word == "all" => return Ok(HistorySettings::All),
+        None => return Ok(None),
+        Some(HistoryForm::Word(word)) if word == "all" => return Ok(Some(HistorySettings::All)),
         Some(HistoryForm::Word(word)) => return Err(format!("\"{word}\" is unknown")),
         Some(HistoryForm::Term(form)) => form,
     };
@@ -169,7 +177,7 @@ fn read(text: &str) -> Result<HistorySettings, String> {
         projects.insert(name, own);
     }
     let output = form.output.map_or(Ok(standard.output), |text| read_size(&text))?;
-    Ok(HistorySettings::Bounded(Term { usual, projects, output, archive: form.archive }))
+    Ok(Some(HistorySettings::Bounded(Term { usual, projects, output, archive: form.archive })))
 }
 
 #[cfg(test)]
@@ -179,6 +187,8 @@ mod tests {
     #[test]
     fn settings_are_read_from_the_file_and_the_rest_is_usual() {
         assert_eq!(HistorySettings::parse(r#"{"groups": []}"#), Ok(HistorySettings::default()));
+        assert_eq!(HistorySettings::find(r#"{"groups": []}"#), Ok(None));
+        assert_eq!(HistorySettings::find(r#"{"history": {}}"#), Ok(Some(HistorySettings::default())));
         assert_eq!(HistorySettings::parse(r#"{"history": {}}"#), Ok(HistorySettings::default()));
         assert_eq!(HistorySettings::parse(r#"{"history": "all"}"#), Ok(HistorySettings::All));
         let text = r#"{"history": {"days": 30, "output": "2 TB", "projects": {"warehouse": {"days": 365}, "tmp": {"runs": 0}}}}"#;

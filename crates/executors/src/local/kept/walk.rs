@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry, Metadata, ReadDir};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -53,11 +53,29 @@ impl FoundRun {
     #[must_use]
     pub fn given_key(&self, root: &Path) -> Option<String> {
         let decoded = RunDirs::decoded(&self.key);
-        decoded.or_else(|| {
-            let dir = root.join(&self.workflow).join(&self.key).join(self.number.to_string());
-            let spec: Option<RunSpec> = records::read(&dir, SPEC).ok().flatten();
-            spec.map(|spec| spec.run.key).filter(|key| RunDirs::component(key) == self.key)
-        })
+        decoded.or_else(|| self.spec(root).map(|spec| spec.run.key).filter(|key| RunDirs::component(key) == self.key))
+    }
+
+    /// The project of its workflow when it began; none where the folder does not say it.
+    #[must_use]
+    pub fn project(&self, root: &Path) -> Option<String> {
+        self.spec(root).map(|spec| spec.project)
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn dir(&self, root: &Path) -> PathBuf {
+        root.join(&self.workflow).join(&self.key).join(self.number.to_string())
+    }
+
+    /// Whether it has an outcome.
+    #[must_use]
+    pub fn has_ended(&self, root: &Path) -> bool {
+        self.dir(root).join(EXIT).is_file()
+    }
+
+    fn spec(&self, root: &Path) -> Option<RunSpec> {
+        records::read(&self.dir(root), SPEC).ok().flatten()
     }
 }
 
