@@ -115,11 +115,12 @@ pub(crate) fn succeeded_runs(
     Ok(runs.into_iter().filter_map(|run| took(&run).map(|took| (run.id.slot, took))).collect())
 }
 
-/// The value that so many tenths of the others do not exceed.
+/// The value that the next one does not exceed in so many tenths of all cases. The next one is as likely to fall into any of the gaps that
+/// `n` values leave, so it is no longer than the `k`-th of them in `k` of `n + 1` cases: of twenty values the 18th is too short for nine tenths.
 fn share(mut samples: Vec<SignedDuration>, tenths: usize) -> Option<SignedDuration> {
     samples.sort_unstable();
-    let at = (samples.len() * tenths).div_ceil(10).saturating_sub(1);
-    samples.get(at).copied().filter(|_| samples.len() >= LEAST)
+    let place = ((samples.len() + 1) * tenths).div_ceil(10).min(samples.len());
+    samples.get(place.checked_sub(1)?).copied().filter(|_| samples.len() >= LEAST)
 }
 
 #[cfg(test)]
@@ -132,7 +133,8 @@ mod tests {
         assert_eq!(share(minutes(&[1, 2]), 9), None);
         assert_eq!(share(minutes(&[9, 1, 5]), 5), Some(SignedDuration::from_mins(5)));
         assert_eq!(share(minutes(&[9, 1, 5]), 9), Some(SignedDuration::from_mins(9)));
-        let ten: Vec<i64> = (1..=10).collect();
-        assert_eq!(share(minutes(&ten), 9), Some(SignedDuration::from_mins(9)));
+        let twenty: Vec<i64> = (1..=20).collect();
+        assert_eq!(share(minutes(&twenty), 9), Some(SignedDuration::from_mins(19)));
+        assert_eq!(share(minutes(&twenty), 5), Some(SignedDuration::from_mins(11)));
     }
 }
