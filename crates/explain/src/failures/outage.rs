@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use kelos_model::probe::Verdict;
 use kelos_model::reason::Evidence;
-use kelos_model::{Answer, Event, EventRecord, Probe, Reason, SlotEvent, SlotRef, SlotState};
+use kelos_model::workflow::WorkflowRow;
+use kelos_model::{Answer, Event, EventRecord, Probe, Reason, SlotEvent, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 use super::dependents::Dependents;
@@ -29,8 +30,12 @@ pub struct Outage {
 pub fn held_by(reader: &dyn Queries, endpoint: &str, now: Timestamp) -> Result<Outage, StoreError> {
     let waiting = SlotFilter { states: vec![SlotState::Waiting], ..SlotFilter::default() };
     let page = reader.slots(&waiting, PageRequest::oldest(MOST_READ))?;
+    let workflows = reader.workflows(None)?;
+    // Most slots wait for the clock or for other slots: what they were told is not read.
+    let looks = |row: &&WorkflowRow| !row.definition.trigger.paths().is_empty();
+    let lookers: BTreeSet<&WorkflowId> = workflows.iter().filter(looks).map(|row| &row.id).collect();
     let mut held = Vec::new();
-    for row in page.rows {
+    for row in page.rows.into_iter().filter(|row| lookers.contains(&row.id.workflow)) {
         let history = reader.history(&row.id)?;
         if history.iter().rev().find_map(explanation).is_some_and(|last| asks_in_vain(last, endpoint)) {
             held.push(row);
@@ -39,7 +44,6 @@ pub fn held_by(reader: &dyn Queries, endpoint: &str, now: Timestamp) -> Result<O
     if held.is_empty() {
         return Ok(Outage { is_partial: page.next.is_some(), ..Outage::default() });
     }
-    let workflows = reader.workflows(None)?;
     let mut dependents = Dependents::new(reader, &workflows, now);
     let edges = edges(&held, &mut dependents)?;
     let slots: Vec<SlotRef> = held.into_iter().map(|row| row.id).collect();
@@ -70,6 +74,8 @@ fn asks_in_vain(reason: &Reason, endpoint: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kelos_model::probe::Conditions;
+    use kelos_model::trigger::{FileSystem, PathCheck};
     use kelos_model::{Finding, ReasonKind, Trigger};
     use kelos_store::StoredState;
 
@@ -80,7 +86,12 @@ mod tests {
     fn slots_that_ask_an_endpoint_in_vain_are_held_and_those_behind_them_follow() {
         let after =
             |id: &str, on: &str| row(id, |one| one.trigger = Trigger::Success { workflow: on.parse().unwrap() });
-        let mut world = World::new(vec![row("a", |_| {}), row("b", |_| {}), after("c", "a"), after("d", "c")]);
+        let asking = |id: &str| {
+            let (path, base, conditions) = ("hdfs://nn/in".to_owned(), "hdfs://nn".to_owned(), Conditions::default());
+            let check = PathCheck { system: FileSystem::Hdfs, path, base, conditions };
+            row(id, |one| one.trigger = Trigger::Path(check.clone()))
+        };
+        let mut world = World::new(vec![asking("a"), asking("b"), after("c", "a"), after("d", "c")]);
         let asks = |uri: &str, verdict| {
             let (probe, detail, looked_at) = (Probe::path(uri), "refused".to_owned(), at(1, 1));
             let finding = Finding::ProbeAnswered { probe, verdict, detail, looked_at };

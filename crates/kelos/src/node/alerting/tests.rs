@@ -3,20 +3,25 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_alerts::Settings;
 use kelos_core::{Command, Config, Input};
+use kelos_engine::clock::Clock;
+use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_engine::turn::Turns;
+use kelos_explain::failures::held_by;
+use kelos_model::probe::Conditions;
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{Job, Provenance};
+use kelos_model::trigger::{FileSystem, PathCheck};
+use kelos_model::workflow::{CatchUp, Job, Provenance};
 use kelos_model::{Deadline, Outcome, RunId, Trigger, Workflow};
 use kelos_store::{Journal, MemoryStore};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Node, NodeConfig};
 
@@ -35,21 +40,21 @@ fn workflows() -> Vec<Arc<Workflow>> {
     vec![of("load", Trigger::Delay { seconds: 300 }, None), of("report", after, Some(Deadline::After(1_800)))]
 }
 
-/// A store with four hours of runs; in the fifth both wait.
-fn past() -> MemoryStore {
+/// A store with runs of so many minutes: after 242 there are four hours of them, and in the fifth both wait.
+fn past(minutes: i64) -> MemoryStore {
     let mut store = MemoryStore::new();
     let lease = store.lease("past", at(0, 0), 1_000).unwrap().unwrap();
     let (mut turns, _) = Turns::restore(Config::default(), &mut store, lease, at(0, 0)).unwrap();
     let mut inputs =
         vec![Input::Definitions { provenance: Provenance::File, all: workflows(), deployed: BTreeMap::new() }];
     let mut live: Vec<(Timestamp, RunId)> = Vec::new();
-    for minute in 0..=242 {
+    for minute in 0..=minutes {
         let now = at(0, minute);
         let (ended, others) = live.into_iter().partition(|(end, _)| *end <= now);
         live = others;
         let succeeded = Report::Ended { outcome: Outcome::Succeeded };
         inputs.extend(ended.into_iter().map(|(_, run)| Input::RunReported { run, report: succeeded.clone() }));
-        while !inputs.is_empty() || minute % 5 == 0 || minute == 242 {
+        while !inputs.is_empty() || minute % 5 == 0 || minute == minutes {
             inputs.push(Input::Woke { only: None, look_again: false });
             let done = turns.turn(&mut store, now, std::mem::take(&mut inputs)).unwrap();
             for command in done.commands {
@@ -92,21 +97,54 @@ fn receiver() -> (String, Receiver<Value>) {
     (address, received)
 }
 
+/// An executor that never says anything of a run.
+struct Silent;
+
+impl Executor for Silent {
+    fn start(&self, _: Start, _: Reports) {}
+
+    fn check(&self, _: &RunId, _: Option<&str>, _: Reports) {}
+
+    fn cancel(&self, _: &RunId, _: Option<&str>, _: Reports) {}
+}
+
+/// A node whose notices are received.
+struct ToldNode {
+    node: Node,
+    received: Receiver<Value>,
+    _runs: tempfile::TempDir,
+}
+
+impl ToldNode {
+    /// A node with this past and a clock, and a rule for some conditions, which have to last so long.
+    fn start(past: MemoryStore, clock: Clock, when: &str, after: &str) -> ToldNode {
+        let (address, received) = receiver();
+        let text = format!(
+            r#"{{"alerts": {{"channels": {{"hook": {{"webhook": "{address}"}}}},
+                "rules": [{{"to": ["hook"], "when": [{when}], "after": "{after}"}}]}}}}"#
+        );
+        let runs = tempfile::tempdir().unwrap();
+        let mut config = NodeConfig::new(runs.path().join("runs"), Vec::new());
+        config.clock = clock;
+        config.executors = config.executors.with("held", Silent);
+        config.alerts = Some((Settings::parse(&text).unwrap(), Some("https://kelos.example".to_owned())));
+        let node = Node::start(config, Box::new(past), tokio::runtime::Handle::current()).unwrap();
+        ToldNode { node, received, _runs: runs }
+    }
+
+    /// Its first notice.
+    async fn first(self) -> Value {
+        let ToldNode { node, received, _runs } = self;
+        let told = tokio::task::spawn_blocking(move || received.recv_timeout(Duration::from_secs(60)).unwrap());
+        let told = told.await.unwrap();
+        node.stop().await;
+        told
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_will_be_late_is_told_with_what_decides() {
-    let (address, received) = receiver();
-    let text = format!(
-        r#"{{"alerts": {{"channels": {{"hook": {{"webhook": "{address}"}}}},
-            "rules": [{{"to": ["hook"], "when": ["will-be-late", "stuck"], "after": "0s"}}]}}}}"#
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = NodeConfig::new(folder.path().join("runs"), Vec::new());
-    config.clock = Arc::new(|| at(4, 2));
-    config.alerts = Some((Settings::parse(&text).unwrap(), Some("https://kelos.example".to_owned())));
-    let node = Node::start(config, Box::new(past()), tokio::runtime::Handle::current()).unwrap();
-    let told = tokio::task::spawn_blocking(move || received.recv_timeout(Duration::from_secs(60)).unwrap());
-    let told = told.await.unwrap();
-    node.stop().await;
+    let told = ToldNode::start(past(242), Arc::new(|| at(4, 2)), r#""will-be-late", "stuck""#, "0s").first().await;
     assert_eq!(
         told["title"],
         "report@2026-01-01T04:00Z will be late: expected 2026-01-01T04:47Z, deadline 2026-01-01T04:30Z; \
@@ -114,4 +152,55 @@ async fn a_slot_that_will_be_late_is_told_with_what_decides() {
     );
     assert_eq!((&told["condition"], &told["count"]), (&"will-be-late".into(), &1.into()));
     assert_eq!(told["link"], "https://kelos.example/ui/workflows/report/slots/2026%2D01%2D01T04%3A00Z");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_takes_too_long_is_told_with_all_that_waits_for_it() {
+    let told = ToldNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#, "0s").first().await;
+    assert_eq!((&told["condition"], &told["phase"]), (&"stuck".into(), &"opened".into()));
+    assert_eq!(
+        told["title"],
+        "load@2026-01-01T04:00Z runs for longer than usual: run 1 (1) goes on since 2026-01-01T04:10Z"
+    );
+    assert_eq!(told["members"], json!(["load@2026-01-01T04:00:00.000Z"]), "{told}");
+}
+
+/// An address at which nobody answers.
+fn silence() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+/// Workflows of which one looks for a file of each hour at an endpoint, and the other waits for it.
+fn lookers(endpoint: &str) -> Vec<Arc<Workflow>> {
+    let (path, conditions) = (format!("{endpoint}/${{hour}}"), Conditions::default());
+    let check = PathCheck { system: FileSystem::Any, path, base: endpoint.to_owned(), conditions };
+    let all = workflows().into_iter().map(|one| Workflow { catch_up: Some(CatchUp::All), ..(*one).clone() });
+    let mut all: Vec<Workflow> = all.collect();
+    all[0].trigger = Trigger::Path(check);
+    all.into_iter().map(Arc::new).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_that_is_away_is_told_with_the_number_of_slots_that_it_holds() {
+    let endpoint = silence();
+    // Time stands still until all have looked; then a second is a minute.
+    let released = Arc::new(OnceLock::<Instant>::new());
+    let clock = released.clone();
+    let clock = Arc::new(move || at(5, 2) + clock.get().map_or(SignedDuration::ZERO, |since| fast(since.elapsed())));
+    let told = ToldNode::start(MemoryStore::new(), clock, r#""endpoint""#, "1m");
+    let (handle, reader) = (told.node.handle(), told.node.reader().clone());
+    let mut commits = handle.watch_commits();
+    handle.define(lookers(&endpoint), BTreeMap::new()).unwrap();
+    while held_by(&*reader, &endpoint, at(5, 2)).unwrap().slots.len() < 6 {
+        tokio::time::timeout(Duration::from_secs(60), commits.changed()).await.unwrap().unwrap();
+    }
+    released.set(Instant::now()).unwrap();
+    let told = told.first().await;
+    assert_eq!((&told["condition"], &told["members"][0]), (&"endpoint".into(), &endpoint.into()));
+    assert_eq!(told["followers"], 12, "{told}");
+}
+
+fn fast(real: Duration) -> SignedDuration {
+    SignedDuration::from_millis(i64::try_from(real.as_millis()).unwrap() * 60)
 }
