@@ -7,35 +7,19 @@ use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_executors::local::{FoundRun, LocalError, RemovedRuns, WalkEntry, finish_removal, remove_kept, walk};
-use kelos_executors::workers::DiskError;
 use kelos_model::history::{HistorySettings, Keepsake, Policy, Ranks, Removal, Term};
-use kelos_store::StoreError;
 
 use super::TOLD;
 use super::consent::Consent;
 use super::figures::{Figures, Tally};
 use super::names::Names;
 use super::pause::Pause;
-use super::witness::Witness;
+use super::witness::{SweepError, Witness};
 
 /// Folders that are removed after one look, the oldest ones; further ones go after the next.
 const AT_ONCE: usize = 50_000;
 /// The time ahead for which it is told how much goes.
 const AHEAD: SignedDuration = SignedDuration::from_hours(7 * 24);
-
-/// A sweep that failed. Messages complete "failed to …".
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SweepError {
-    /// The store can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The folder of the runs can't be read.
-    #[error(transparent)]
-    Folder(#[from] LocalError),
-    /// The notes of a worker can't be read.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
 
 /// One look at all folders, and what follows from it.
 pub(super) struct Sweep<'a> {

@@ -4,14 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use kelos_executors::local::{FoundRun, WalkEntry, is_new, walk};
-use kelos_executors::workers::HeldRuns;
+use kelos_executors::local::{FoundRun, LocalError, WalkEntry, is_new, walk};
+use kelos_executors::workers::{DiskError, HeldRuns};
 use kelos_model::history::Situation;
-use kelos_store::Queries;
+use kelos_store::{Queries, StoreError};
 
 use super::consent::{Consent, consent};
 use super::names::{Names, standing};
-use super::sweep::SweepError;
+
+/// A sweep that failed. Messages complete "failed to …".
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SweepError {
+    /// The store can't be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The folder of the runs can't be read.
+    #[error(transparent)]
+    Folder(#[from] LocalError),
+    /// The notes of a worker can't be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
 
 /// Somebody who knows the runs below some folders.
 pub(super) trait Witness {
