@@ -35,8 +35,15 @@ pub(super) fn writer(path: &Path) -> Result<Connection, Fault> {
     Ok(conn)
 }
 
-/// Sets write-ahead logging. Of two programs that set it for a new file at once SQLite refuses one without waiting, whatever the busy timeout is:
-/// each has read, and neither could write before the other has stopped reading.
+/// The same for the state of a node, which is written again from its log if its last turns are lost: nothing waits for the disk.
+pub(super) fn follower(path: &Path) -> Result<Connection, Fault> {
+    let conn = writer(path)?;
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok(conn)
+}
+
+/// Sets write-ahead logging. Of two programs that do so for a new file at once, SQLite refuses one without waiting, whatever the busy
+/// timeout is: each has read, and neither may write before the other has stopped reading.
 pub(super) fn log_ahead(conn: &Connection) -> rusqlite::Result<()> {
     let until = Instant::now() + BUSY;
     loop {
@@ -47,13 +54,6 @@ pub(super) fn log_ahead(conn: &Connection) -> rusqlite::Result<()> {
             outcome => return outcome,
         }
     }
-}
-
-/// The same for the state of a node, which is written again from its log if its last turns are lost: nothing waits for the disk.
-pub(super) fn follower(path: &Path) -> Result<Connection, Fault> {
-    let conn = writer(path)?;
-    conn.pragma_update(None, "synchronous", "NORMAL")?;
-    Ok(conn)
 }
 
 /// Opens a connection that only reads.

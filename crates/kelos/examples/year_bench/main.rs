@@ -14,7 +14,7 @@ mod year;
 
 use std::time::{Duration, Instant};
 
-use teller::Told;
+use teller::Comparison;
 use world::TROUBLE;
 use year::{Month, Plan, Year};
 
@@ -36,7 +36,7 @@ fn main() {
     let began = Instant::now();
     let year = Year::live(&plan, Box::new(print));
     println!("{} runs in {:.0?}", year.world.runs, began.elapsed());
-    let Told { due, received, superseded, repeated, missing, unexpected, phases } = year.teller.told(year.now());
+    let Comparison { due, received, superseded, repeated, missing, unexpected, phases } = year.teller.told(year.now());
     println!(
         "{due} notices were due by the log: {received} came, {superseded} gave way to a later one, {} never came; \
          {} came that were not due, {repeated} came again; {} deaths of the sender; {phases:?}",

@@ -55,7 +55,7 @@ pub(crate) struct Teller {
 
 /// The notices that were due, and what became of them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Comparison {
     pub(crate) due: usize,
     /// Those that came.
     pub(crate) received: usize,
@@ -144,14 +144,14 @@ impl Teller {
     }
 
     /// Compares what was due with what was received.
-    pub(crate) fn told(&self, end: Timestamp) -> Told {
+    pub(crate) fn told(&self, end: Timestamp) -> Comparison {
         let due = self.periods.due(&self.settings.rules, end);
         let bodies = self.receiver.received();
         let mut received: BTreeMap<Due, usize> = BTreeMap::new();
         for body in &bodies {
             *received.entry(Due::of(body)).or_default() += 1;
         }
-        let mut told = Told { due: due.len(), ..Told::default() };
+        let mut told = Comparison { due: due.len(), ..Comparison::default() };
         for one in &due {
             *told.phases.entry(one.phase().to_owned()).or_default() += 1;
             if received.contains_key(one) {

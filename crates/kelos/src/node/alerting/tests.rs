@@ -109,15 +109,15 @@ impl Executor for Silent {
 }
 
 /// A node whose notices are received.
-struct ToldNode {
+struct AlertingNode {
     node: Node,
     received: Receiver<Value>,
     _runs: tempfile::TempDir,
 }
 
-impl ToldNode {
+impl AlertingNode {
     /// A node with this past and a clock, and a rule for some conditions, which have to last so long.
-    fn start(past: MemoryStore, clock: Clock, when: &str, after: &str) -> ToldNode {
+    fn start(past: MemoryStore, clock: Clock, when: &str, after: &str) -> AlertingNode {
         let (address, received) = receiver();
         let text = format!(
             r#"{{"alerts": {{"channels": {{"hook": {{"webhook": "{address}"}}}},
@@ -129,12 +129,12 @@ impl ToldNode {
         config.executors = config.executors.with("held", Silent);
         config.alerts = Some((Settings::parse(&text).unwrap(), Some("https://kelos.example".to_owned())));
         let node = Node::start(config, Box::new(past), tokio::runtime::Handle::current()).unwrap();
-        ToldNode { node, received, _runs: runs }
+        AlertingNode { node, received, _runs: runs }
     }
 
     /// Its first notice.
     async fn first(self) -> Value {
-        let ToldNode { node, received, _runs } = self;
+        let AlertingNode { node, received, _runs } = self;
         let told = tokio::task::spawn_blocking(move || received.recv_timeout(Duration::from_secs(60)).unwrap());
         let told = told.await.unwrap();
         node.stop().await;
@@ -144,7 +144,7 @@ impl ToldNode {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_will_be_late_is_told_with_what_decides() {
-    let told = ToldNode::start(past(242), Arc::new(|| at(4, 2)), r#""will-be-late", "stuck""#, "0s").first().await;
+    let told = AlertingNode::start(past(242), Arc::new(|| at(4, 2)), r#""will-be-late", "stuck""#, "0s").first().await;
     assert_eq!(
         told["title"],
         "report@2026-01-01T04:00Z will be late: expected 2026-01-01T04:47Z, deadline 2026-01-01T04:30Z; \
@@ -156,7 +156,7 @@ async fn a_slot_that_will_be_late_is_told_with_what_decides() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_takes_too_long_is_told_with_all_that_waits_for_it() {
-    let told = ToldNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#, "0s").first().await;
+    let told = AlertingNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#, "0s").first().await;
     assert_eq!((&told["condition"], &told["phase"]), (&"stuck".into(), &"opened".into()));
     assert_eq!(
         told["title"],
@@ -188,7 +188,7 @@ async fn an_endpoint_that_is_away_is_told_with_the_number_of_slots_that_it_holds
     let released = Arc::new(OnceLock::<Instant>::new());
     let clock = released.clone();
     let clock = Arc::new(move || at(5, 2) + clock.get().map_or(SignedDuration::ZERO, |since| fast(since.elapsed())));
-    let told = ToldNode::start(MemoryStore::new(), clock, r#""endpoint""#, "1m");
+    let told = AlertingNode::start(MemoryStore::new(), clock, r#""endpoint""#, "1m");
     let (handle, reader) = (told.node.handle(), told.node.reader().clone());
     let mut commits = handle.watch_commits();
     handle.define(lookers(&endpoint), BTreeMap::new()).unwrap();
