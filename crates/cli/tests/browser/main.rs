@@ -1,9 +1,9 @@
 //! Pages as people meet them: in a real browser, on a real server.
 
+mod browser_real;
 mod driver;
 mod house;
 mod past;
-mod real;
 mod scene;
 #[path = "../support/mod.rs"]
 mod support;
