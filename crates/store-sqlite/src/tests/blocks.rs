@@ -1,16 +1,19 @@
 //! Slots in blocks are found by whoever reads slots.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kelos_model::history::Trim;
-use kelos_model::{SlotState, WorkflowId};
+use kelos_model::{SlotKey, SlotState, WorkflowId};
+use kelos_store::adapter::cursor::kind;
 use kelos_store::suite::{Place, agree};
 use kelos_store::{Commit, Journal, MemoryDisk, MemoryStore, StoreError, StoredState};
 use rusqlite::Connection;
 
 use super::tenth::slots;
 use super::{Folder, lead, moment, planning};
+use crate::blocks::BlockFilter;
 use crate::{SqlRows, SqlValue, SqliteStore, SqliteViews};
 
 struct Memory(MemoryDisk);
@@ -21,11 +24,41 @@ impl Place for Memory {
     }
 }
 
-struct File(PathBuf);
+/// A file, and what was seen in its blocks whenever it was opened.
+struct File {
+    path: PathBuf,
+    packed: BTreeSet<(i64, SlotKey)>,
+    /// The slots that came into blocks, and that were taken out again, by what they are.
+    seen: BTreeMap<&'static str, [usize; 2]>,
+}
+
+impl File {
+    fn look(&mut self) {
+        let Ok(conn) = Connection::open(&self.path) else { return };
+        let mut packed = BTreeSet::new();
+        // Before it is made, it has no tables.
+        let _ = BlockFilter::new(None, (i64::MIN, i64::MAX)).each(&conn, |one| {
+            if packed.insert((one.workflow, one.key.clone())) && !self.packed.contains(&(one.workflow, one.key.clone())) {
+                let kind = ["time", "job", "moment", "name"][kind(&one.key) as usize];
+                let backfill = one.slot.backfill.as_ref().map(|_| "of a backfill");
+                let collected = one.slot.collected.as_ref().map(|_| "with facts");
+                for what in [Some(kind), backfill, collected].into_iter().flatten() {
+                    self.seen.entry(what).or_default()[0] += 1;
+                }
+            }
+            true
+        });
+        for (_, key) in self.packed.difference(&packed) {
+            self.seen.entry(["time", "job", "moment", "name"][kind(key) as usize]).or_default()[1] += 1;
+        }
+        self.packed = packed;
+    }
+}
 
 impl Place for File {
     fn open(&mut self) -> Box<dyn Journal> {
-        Box::new(SqliteStore::open(&self.0).unwrap())
+        self.look();
+        Box::new(SqliteStore::open(&self.path).unwrap())
     }
 }
 
@@ -36,13 +69,23 @@ fn number(path: &Path, sql: &str) -> i64 {
 /// All pages, counts, tallies and recalls of slots, before and after reruns, as the store in memory has them.
 #[test]
 fn a_store_with_blocks_answers_as_one_without() {
-    let mut made = 0;
-    for seed in 100..104 {
+    let (mut made, mut seen) = (0, BTreeMap::new());
+    for seed in 100..106 {
         let folder = Folder::new();
-        agree(&mut Memory(MemoryDisk::default()), &mut File(folder.path()), seed, 80);
+        let mut file = File { path: folder.path(), packed: BTreeSet::new(), seen };
+        agree(&mut Memory(MemoryDisk::default()), &mut file, seed, 100);
+        file.look();
         made += number(&folder.path(), "SELECT coalesce(max(id), 0) FROM slot_blocks");
+        assert_eq!(folder.open().damage(9).unwrap(), [] as [&str; 0]);
+        seen = file.seen;
     }
     assert!(made > 20, "{made} blocks were made");
+    for what in ["time", "job", "moment", "name"] {
+        let [came, left] = seen[what];
+        assert!(came > 2 && left > 0, "{what}: {seen:?}");
+    }
+    assert!(seen["of a backfill"][0] > 2 && seen["with facts"][0] > 2, "{seen:?}");
+    println!("SEEN {made} {seen:?}");
 }
 
 /// Seven slots that succeeded, and the turns that remove the history of the first six.

@@ -9,7 +9,10 @@ use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState, StepName};
+use kelos_model::event::Origin;
+use kelos_model::{
+    Actor, BackfillId, Batch, Outcome, PoolId, RunName, RunState, SlotEvent, SlotKey, SlotRef, SlotState, StepName,
+};
 use serde_json::json;
 
 use super::Place;
@@ -68,7 +71,7 @@ pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
 
 fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
     let which = draw.below(NAMES.len());
-    let run = slot_at(NAMES[which], draw.below(40) as i64 - 10);
+    let run = any_slot(draw, NAMES[which]);
     let id = if draw.below(3) == 0 { step(draw, &run) } else { run.clone() };
     match draw.below(32) {
         0 => {
@@ -97,8 +100,42 @@ fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()])
             world.happen(&id, SlotEvent::StepOpened { run, awaits, priority: draw.below(2) as i32 });
         }
         3..8 => drop(world.plan(&id)),
-        8..12 => drop(world.run_to(&run, Outcome::Succeeded)),
+        8..12 => {
+            open(world, draw, &run);
+            world.run_to(&run, Outcome::Succeeded);
+        }
         _ => drop(happen(world, draw, &id)),
+    }
+}
+
+/// A slot of a workflow: of a time, or of a start, a name or a job.
+fn any_slot(draw: &mut Draw, workflow: &str) -> SlotRef {
+    let key = match draw.below(8) {
+        0 => SlotKey::Moment(hour(draw.below(12) as i64)),
+        1 => SlotKey::Named(RunName::new(&format!("run-{}", draw.below(9))).unwrap()),
+        2 => SlotKey::Job(draw.of(&["_", "1", "2", "20140601", "20140601_ü", "a b", "z"]).into()),
+        _ => return slot_at(workflow, draw.below(40) as i64 - 10),
+    };
+    SlotRef::new(named(workflow), key)
+}
+
+/// A slot that is not there is opened by its schedule, by a backfill or by a fact, and one that has ended is sometimes opened again.
+fn open(world: &mut World, draw: &mut Draw, id: &SlotRef) {
+    let backfill = (draw.below(3) == 0).then(|| BackfillId::new(draw.of(&["b1", "b2"])).unwrap());
+    let by = Actor::person("me");
+    match world.slots.get(id) {
+        None => {
+            let origin = if backfill.is_some() { Origin::Backfill } else { Origin::Schedule };
+            world.happen(id, SlotEvent::Planned { origin, priority: 1, backfill, by: None, reason: None });
+            if draw.below(2) == 0 {
+                let what = fact("x", None, draw.below(9) as u32).what;
+                world.happen(id, SlotEvent::Collected { what, fact: None });
+            }
+        }
+        Some(slot) if slot.state.is_final() && draw.below(4) == 0 => {
+            world.happen(id, SlotEvent::Reopened { by, reason: None, priority: 2, backfill });
+        }
+        Some(_) => {}
     }
 }
 
@@ -264,10 +301,11 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
     let (start, end) = (hour(draw.below(30) as i64 - 10), hour(draw.below(30) as i64));
+    let flow = draw.of(&NAMES);
     let recalls = [
         Recall::Slots(world.slots.keys().filter(|_| draw.below(2) == 0).cloned().collect()),
         Recall::Range { workflow: named(draw.of(&NAMES)), start, end },
-        Recall::Steps(slot_at(draw.of(&NAMES), draw.below(40) as i64 - 10)),
+        Recall::Steps(any_slot(draw, flow)),
     ];
     for recall in recalls {
         same(&left.recall(&recall).unwrap(), &right.recall(&recall).unwrap(), format_args!("{recall:?}"));
