@@ -27,6 +27,8 @@ use super::check::{self, Binding, Sum};
 use super::fault::Fault;
 use super::rows::Names;
 
+#[cfg(test)]
+pub(super) use coding::FIRST_FORM;
 pub(super) use packer::Packer;
 pub(super) use upgrade::step;
 pub(super) use walk::{BlockWalk, Depth, Find, SlotMerge};
@@ -123,12 +125,7 @@ impl<'f> BlockFilter<'f> {
     }
 
     /// The same of the blocks of which a condition holds, too.
-    fn each_in(
-        &self,
-        conn: &Connection,
-        blocks: &str,
-        mut each: impl FnMut(PackedSlot) -> bool,
-    ) -> Result<(), Fault> {
+    fn each_in(&self, conn: &Connection, blocks: &str, mut each: impl FnMut(PackedSlot) -> bool) -> Result<(), Fault> {
         let sql = format!("SELECT {BLOCK} FROM slot_blocks WHERE {} AND {blocks}", self.condition());
         let mut statement = conn.prepare_cached(&sql)?;
         let mut rows = statement.query(self.values())?;
@@ -258,16 +255,17 @@ fn write_backfills(conn: &Connection, id: i64, slots: &[PackedSlot]) -> Result<(
     Ok(())
 }
 
-/// The backfills of all blocks, as the blocks say, and as the table does: ascending, with the block and the number of slots of it.
+/// The backfills of all blocks, ascending, with the block and the number of slots of it.
 type BackfillBlocks = Vec<(String, i64, i64)>;
 
+/// They, as the blocks say.
 fn backfills_by_block(conn: &Connection) -> Result<BackfillBlocks, Fault> {
-    let mut statement = conn.prepare(&format!("SELECT {BLOCK} FROM slot_blocks"))?;
+    let mut statement = conn.prepare("SELECT id, body FROM slot_blocks")?;
     let mut rows = statement.query([])?;
     let mut found = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
-        for backfill in read(row)?.into_iter().filter_map(|one| one.slot.backfill) {
+        for backfill in coding::decode(row.get_ref(1)?.as_blob()?)?.into_iter().filter_map(|(_, slot)| slot.backfill) {
             *found.entry((backfill.to_string(), id)).or_default() += 1;
         }
     }

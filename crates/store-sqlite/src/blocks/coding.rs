@@ -193,8 +193,21 @@ fn slot_of(
     [external_id, beyond, collected, flow]: Texts<&str>,
     backfills: &[BackfillId],
 ) -> Option<(SlotKey, Slot)> {
-    let [at, since, retries, last_run, last_run_seq, last_event, priority, requested, said, asked_at, late, kind, backfill] =
-        *numbers;
+    let [
+        at,
+        since,
+        retries,
+        last_run,
+        last_run_seq,
+        last_event,
+        priority,
+        requested,
+        said,
+        asked_at,
+        late,
+        kind,
+        backfill,
+    ] = *numbers;
     let moment = |from: i64| Timestamp::from_millisecond(at.checked_add(from)?).ok();
     let moment_if_any = |from: i64| if from == NONE { Some(None) } else { moment(from).map(Some) };
     let slot = Slot {
@@ -250,6 +263,15 @@ fn read_number(rest: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+/// Three slots in the first form, as the program before wrote them.
+#[cfg(test)]
+pub(in super::super) const FIRST_FORM: [u8; 80] = [
+    1, 85, 198, 49, 10, 128, 32, 24, 134, 225, 175, 95, 112, 15, 130, 160, 169, 35, 68, 103, 10, 161, 173, 35, 4, 222,
+    161, 161, 75, 52, 86, 71, 112, 115, 119, 112, 247, 14, 242, 139, 136, 131, 207, 240, 242, 138, 51, 92, 250, 87,
+    252, 120, 254, 20, 172, 121, 5, 50, 34, 26, 122, 76, 35, 138, 187, 3, 184, 106, 159, 181, 139, 101, 37, 228, 177,
+    111, 243, 146, 179, 38,
+];
 
 #[cfg(test)]
 mod tests {
@@ -332,15 +354,8 @@ mod tests {
         assert!(!fits(&slots[0]).unwrap(), "a long text stays in a row");
     }
 
-    /// Three slots as the program before wrote them.
     #[test]
     fn a_block_of_the_first_form_is_read() {
-        let body = [
-            1, 85, 198, 49, 10, 128, 32, 24, 134, 225, 175, 95, 112, 15, 130, 160, 169, 35, 68, 103, 10, 161, 173, 35, 4,
-            222, 161, 161, 75, 52, 86, 71, 112, 115, 119, 112, 247, 14, 242, 139, 136, 131, 207, 240, 242, 138, 51, 92, 250,
-            87, 252, 120, 254, 20, 172, 121, 5, 50, 34, 26, 122, 76, 35, 138, 187, 3, 184, 106, 159, 181, 139, 101, 37, 228,
-            177, 111, 243, 146, 179, 38,
-        ];
         let slot = |n: u32| {
             let beyond = 3_600_000 * i64::from(n);
             let slot = Slot {
@@ -354,7 +369,7 @@ mod tests {
             };
             (SlotKey::Time(moment(1_760_000_400_000 + beyond)), slot)
         };
-        assert_eq!(decode(&body).unwrap(), [slot(0), slot(1), slot(2)]);
+        assert_eq!(decode(&FIRST_FORM).unwrap(), [slot(0), slot(1), slot(2)]);
     }
 
     #[test]

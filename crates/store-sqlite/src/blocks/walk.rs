@@ -137,9 +137,7 @@ impl<'s> SlotMerge<'s> {
             (None, None) => return Ok(None),
             (Some(_), None) => true,
             (None, Some(_)) => false,
-            (Some(row), Some((place, _))) => {
-                place.compare(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_str()?).is_gt()
-            }
+            (Some(row), Some((place, _))) => place.compare(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_str()?).is_gt(),
         };
         self.was_row = Some(is_row);
         let found = if is_row { row.map(Find::Row) } else { packed.map(|(_, slot)| Find::Packed(slot)) };

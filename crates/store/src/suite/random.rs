@@ -6,12 +6,13 @@ use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, Slo
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
+use kelos_model::event::Origin;
 use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::event::Origin;
 use kelos_model::{
-    Actor, BackfillId, Batch, Outcome, PoolId, RunName, RunState, SlotEvent, SlotKey, SlotRef, SlotState, StepName,
+    Actor, BackfillId, Batch, Outcome, PoolId, RunName, RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState,
+    StepName,
 };
 use serde_json::json;
 
@@ -38,7 +39,7 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
             change(&mut world, &mut draw, &mut versions);
         }
         let mut commit = world.take();
-        if draw.below(6) == 0 {
+        if draw.below(3) == 0 {
             commit.trim = trims::trim(&mut world, &mut draw, &*stores[0].reader());
         }
         for (store, lease) in stores.iter_mut().zip(leases) {
@@ -101,19 +102,22 @@ fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()])
         }
         3..8 => drop(world.plan(&id)),
         8..12 => {
-            open(world, draw, &run);
+            if !world.slots.contains_key(&run) || draw.below(3) == 0 {
+                open(world, draw, &run);
+            }
             world.run_to(&run, Outcome::Succeeded);
         }
+        12 => rerun_old(world, draw),
         _ => drop(happen(world, draw, &id)),
     }
 }
 
 /// A slot of a workflow: of a time, or of a start, a name or a job.
 fn any_slot(draw: &mut Draw, workflow: &str) -> SlotRef {
-    let key = match draw.below(8) {
-        0 => SlotKey::Moment(hour(draw.below(12) as i64)),
-        1 => SlotKey::Named(RunName::new(&format!("run-{}", draw.below(9))).unwrap()),
-        2 => SlotKey::Job(draw.of(&["_", "1", "2", "20140601", "20140601_ü", "a b", "z"]).into()),
+    let key = match draw.below(6) {
+        0 => SlotKey::Moment(hour(draw.below(4) as i64)),
+        1 => SlotKey::Named(RunName::new(&format!("run-{}", draw.below(4))).unwrap()),
+        2 => SlotKey::Job(draw.of(&["_", "1", "20140601_ü", "a b"]).into()),
         _ => return slot_at(workflow, draw.below(40) as i64 - 10),
     };
     SlotRef::new(named(workflow), key)
@@ -132,10 +136,24 @@ fn open(world: &mut World, draw: &mut Draw, id: &SlotRef) {
                 world.happen(id, SlotEvent::Collected { what, fact: None });
             }
         }
-        Some(slot) if slot.state.is_final() && draw.below(4) == 0 => {
+        Some(slot) if slot.state.is_final() => {
             world.happen(id, SlotEvent::Reopened { by, reason: None, priority: 2, backfill });
         }
         Some(_) => {}
+    }
+}
+
+/// Opens a slot again whose history was removed, and often lets it succeed.
+fn rerun_old(world: &mut World, draw: &mut Draw) {
+    let is_old = |(id, slot): &(&SlotRef, &Slot)| id.key.step().is_none() && world.gone.contains(&slot.last_event);
+    let old: Vec<SlotRef> = world.slots.iter().filter(is_old).map(|(id, _)| id.clone()).collect();
+    if old.is_empty() {
+        return;
+    }
+    let id = draw.of(&old);
+    open(world, draw, &id);
+    if draw.below(3) > 0 {
+        world.run_to(&id, Outcome::Succeeded);
     }
 }
 
