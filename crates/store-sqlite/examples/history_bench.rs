@@ -1,7 +1,7 @@
-//! Measures history that goes: `cargo run --release -p kelos-store-sqlite --example history_bench [workflows] [days]`.
+//! Measures history that goes: `cargo run --release -p kelos-store-sqlite --example history_bench [workflows] [days] [of]`.
 //!
 //! Hourly workflows run for a year, one slot in a hundred fails, and what is older than 90 days goes in portions of 500 events, as a leader
-//! removes it. Figures are of the machine they are measured on; nothing asserts them.
+//! removes it. The slots are of `times`, of `backfills` of ten days each, or of `starts` by facts, or they are `jobs` or runs by `names`. Figures are of the machine they are measured on; nothing asserts them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use kelos_model::history::Trim;
 use kelos_model::retry::scramble;
 use kelos_model::slot::apply;
 use kelos_model::{
-    Answer, Event, EventRecord, Finding, Outcome, Reason, ReasonKind, Run, RunId, RunState, Slot, SlotEvent, SlotRef,
-    WorkflowId,
+    Answer, BackfillId, Event, EventRecord, Finding, Occurrence, Outcome, Reason, ReasonKind, Run, RunId, RunName,
+    RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use kelos_store::{Commit, Journal, Lease, SlotRow};
 use kelos_store_sqlite::SqliteStore;
@@ -31,8 +31,9 @@ fn main() {
     let (workflows, days) = (argument(1, 114), argument(2, 365));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("kelos.db");
-    let mut bench = Bench::open(&path, workflows);
-    println!("{workflows} hourly workflows, {days} days, history of 90 days");
+    let of = std::env::args().nth(3).unwrap_or_else(|| "times".to_owned());
+    let mut bench = Bench::open(&path, workflows, of);
+    println!("{workflows} hourly workflows, {days} days, slots of {}, history of 90 days", bench.of);
     for hour in 0..days * 24 {
         bench.run_hour(hour);
         if (hour + 1) % (30 * 24) == 0 || hour + 1 == days * 24 {
@@ -51,6 +52,8 @@ struct Bench {
     store: SqliteStore,
     lease: Lease,
     names: Vec<WorkflowId>,
+    /// The kind of the slots.
+    of: String,
     seq: u64,
     turn: u64,
     now: i64,
@@ -73,12 +76,12 @@ fn moment(millis: i64) -> Timestamp {
 }
 
 impl Bench {
-    fn open(path: &Path, workflows: usize) -> Bench {
+    fn open(path: &Path, workflows: usize, of: String) -> Bench {
         let mut store = SqliteStore::open(path).expect("the store opens");
         let lease = store.lease("bench", moment(0), 60_000).expect("the lease").expect("the lead is free");
         let names = (0..workflows).map(|n| WorkflowId::new(&format!("workflow-{n:04}")).expect("a name")).collect();
         let (ordinary, removing) = (Vec::new(), Vec::new());
-        Bench { store, lease, names, seq: 0, turn: 0, now: 0, ends: Vec::new(), ordinary, removing }
+        Bench { store, lease, names, of, seq: 0, turn: 0, now: 0, ends: Vec::new(), ordinary, removing }
     }
 
     fn happen(&mut self, going: &mut Going, what: SlotEvent, events: &mut Vec<EventRecord>) {
@@ -103,6 +106,29 @@ impl Bench {
         self.ordinary.push(spent);
     }
 
+    /// The key of the slot of an hour.
+    fn key(&self, at: i64) -> SlotKey {
+        let drawn = scramble(self.seq);
+        match &*self.of {
+            "starts" => SlotKey::Moment(moment(at + (drawn % 3_000_000) as i64)),
+            "names" => SlotKey::Named(RunName::new(&format!("{drawn:016x}-{:016x}", scramble(drawn))).expect("a name")),
+            "jobs" => SlotKey::Job(format!("{}_client-{}", moment(at).strftime("%Y%m%d%H"), drawn % 50).into()),
+            _ => SlotKey::Time(moment(at)),
+        }
+    }
+
+    /// A fact for a start: a run of another program has ended.
+    fn collected(&self, going: &Going) -> SlotEvent {
+        let what = Occurrence::Ended {
+            program: WorkflowId::new("upstream").expect("a name"),
+            state: SlotState::Succeeded,
+            run: Some(format!("{:016x}", scramble(going.slot.last_event))),
+            arguments: [("day".to_owned(), moment(self.now).strftime("%F").to_string().into())].into(),
+            outputs: Default::default(),
+        };
+        SlotEvent::Collected { what, fact: None }
+    }
+
     /// An hour's slots are planned together, and run some at a time; then what is too old goes.
     fn run_hour(&mut self, hour: usize) {
         let at = (FIRST_HOUR + hour as i64) * HOUR;
@@ -111,7 +137,11 @@ impl Bench {
         let mut going = Vec::new();
         for name in self.names.clone() {
             self.seq += 1;
-            let (id, what) = (SlotRef::at(name, moment(at)), SlotEvent::planned(Origin::Schedule, 0));
+            let backfill = (self.of == "backfills").then(|| format!("{name}-{}", hour / 240));
+            let backfill = backfill.map(|backfill| BackfillId::new(&backfill).expect("a name"));
+            let (origin, key) = (if backfill.is_some() { Origin::Backfill } else { Origin::Schedule }, self.key(at));
+            let id = SlotRef::new(name, key);
+            let what = SlotEvent::Planned { origin, priority: 0, backfill, by: None, reason: None };
             let slot = apply(None, &what, moment(self.now), self.seq).expect("it can be planned");
             let event = Event::Slot { slot: id.clone(), what };
             events.push(EventRecord { seq: self.seq, at: moment(self.now), previous: 0, event });
@@ -130,7 +160,11 @@ impl Bench {
     fn dispatch(&mut self, going: &mut [Going]) {
         let mut events = Vec::new();
         for going in going.iter_mut() {
-            let until = going.id.key.time().expect("its time");
+            if self.of == "starts" {
+                let what = self.collected(going);
+                self.happen(going, what, &mut events);
+            }
+            let until = going.id.key.time().unwrap_or(moment(self.now));
             let explanation = Reason::leaf(ReasonKind::Delay, Answer::Met, Finding::DelayUntil { now: until, until });
             self.happen(going, SlotEvent::TriggerMet { explanation }, &mut events);
             self.happen(going, SlotEvent::Dispatched { run: 1, worker: None, batch: None }, &mut events);
@@ -205,6 +239,8 @@ impl Bench {
             |name: &str| tables.iter().find(|table| table.name == name).map_or((0, 0), |one| (one.rows, one.bytes));
         let (rows, bytes) = of("slots");
         let (blocks, packed) = of("slot_blocks");
+        let packed = packed + of("backfill_blocks").1;
+        let in_blocks = (day * 24 * self.names.len()).saturating_sub(rows as usize);
         println!(
             "day {day}: {:.1} MB; events {:.1} MB, runs {:.1} MB, {rows} rows of slots {:.1} MB, {blocks} blocks {:.2} MB; turns {}; removing {}",
             size as f64 / 1e6,
@@ -214,6 +250,11 @@ impl Bench {
             packed as f64 / 1e6,
             figures(&mut self.ordinary),
             figures(&mut self.removing),
+        );
+        println!(
+            "  a slot in a row {:.1} bytes, in a block {:.1} bytes ({in_blocks} slots)",
+            bytes as f64 / rows.max(1) as f64,
+            packed as f64 / in_blocks.max(1) as f64
         );
         self.ordinary.clear();
         self.removing.clear();

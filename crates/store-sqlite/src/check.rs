@@ -182,7 +182,7 @@ pub(super) fn checked<'a>(
     row: &'a Row<'_>,
     columns: usize,
     new: impl Fn(usize) -> Option<ValueRef<'a>>,
-    after: Option<ValueRef<'a>>,
+    after: impl IntoIterator<Item = ValueRef<'a>>,
 ) -> Result<Option<i64>, Fault> {
     let kept = row.get::<_, Option<i64>>(columns)?;
     if kept.is_none() || !agrees(row, 0..columns, columns)? {

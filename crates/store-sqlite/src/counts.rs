@@ -7,7 +7,7 @@ use kelos_store::adapter::Tallies;
 use kelos_store::{Columns, SlotFilter, SlotRow, Tally};
 use rusqlite::{Connection, Params, params};
 
-use super::blocks::{self, Bounds};
+use super::blocks::{BlockFilter, Bounds};
 use super::fault::Fault;
 use super::listing::{bounds, known_workflow};
 use super::rows::{COUNTED, Names, SLOT, STEP_SLOT, counted_of, read_counted, read_slot_state};
@@ -35,14 +35,17 @@ pub(super) fn slot_counts(conn: &Connection, names: &Names, filter: &SlotFilter)
         (Some(backfill), workflow) => {
             let sql = "SELECT state, count(*) FROM slots INDEXED BY slots_backfill WHERE backfill = ?1 \
                        AND scheduled_at >= ?2 AND scheduled_at < ?3 AND (?4 IS NULL OR workflow = ?4) GROUP BY state";
-            count(conn, sql, params![backfill.as_str(), start, end, workflow])?
+            let mut counts = count(conn, sql, params![backfill.as_str(), start, end, workflow])?;
+            let packed = BlockFilter { backfill: Some(backfill), ..BlockFilter::new(workflow, (start, end)) };
+            *counts.entry(SlotState::Succeeded).or_default() += packed.count(conn)?;
+            counts
         }
         (None, Some(workflow)) => count_of(conn, workflow, filter)?,
         (None, None) if filter.range.is_some() => {
             let sql = "SELECT state, count(*) FROM slots NOT INDEXED \
                        WHERE scheduled_at >= ?1 AND scheduled_at < ?2 GROUP BY state";
             let mut counts = count(conn, sql, [start, end])?;
-            *counts.entry(SlotState::Succeeded).or_default() += blocks::count(conn, None, (start, end))?;
+            *counts.entry(SlotState::Succeeded).or_default() += BlockFilter::new(None, (start, end)).count(conn)?;
             counts
         }
         (None, None) => {
@@ -75,7 +78,7 @@ fn count_of(conn: &Connection, workflow: i64, filter: &SlotFilter) -> Result<Cou
 /// How many slots a workflow has in a range.
 fn total_of(conn: &Connection, workflow: i64, (start, end): Bounds) -> Result<u64, Fault> {
     let rows: u64 = conn.prepare_cached(COUNT_OF)?.query_row([workflow, start, end], |row| row.get(0))?;
-    Ok(rows + blocks::count(conn, Some(workflow), (start, end))?)
+    Ok(rows + BlockFilter::new(Some(workflow), (start, end)).count(conn)?)
 }
 
 /// Those that succeeded are not counted one by one: they are what is left of the total.
@@ -163,9 +166,9 @@ fn walked(conn: &Connection, columns: &Columns, of: Option<i64>, patience: u64) 
         }
         tallies.add(row.get(0)?, row.get(1)?, read_slot_state(row, 2)?);
     }
-    blocks::each(conn, of, (start, end), |workflow, slot| {
+    BlockFilter::new(of, (start, end)).each(conn, |slot| {
         seen += 1;
-        tallies.add(workflow, slot.at, slot.slot.state);
+        tallies.add(slot.workflow, slot.at(), slot.slot.state);
         seen <= patience
     })?;
     Ok((seen <= patience).then_some(tallies))
@@ -190,8 +193,8 @@ fn counted(conn: &Connection, columns: &Columns, of: Option<i64>, workflows: &[i
             tallies.rest_succeeded(*workflow, column, total);
         }
     }
-    blocks::each(conn, of, (start, end), |workflow, slot| {
-        tallies.add(workflow, slot.at, slot.slot.state);
+    BlockFilter::new(of, (start, end)).each(conn, |slot| {
+        tallies.add(slot.workflow, slot.at(), slot.slot.state);
         true
     })?;
     Ok(tallies)

@@ -1,7 +1,7 @@
 //! One row by its name or its number.
 
 use kelos_model::{EventRecord, Run, Slot, SlotRef};
-use kelos_store::adapter::cursor::{TIME, beyond_time, kind, order_time};
+use kelos_store::adapter::cursor::{beyond_time, kind, order_time};
 use rusqlite::Connection;
 
 use super::blocks;
@@ -23,8 +23,8 @@ pub(super) fn slot(conn: &Connection, names: &Names, id: &SlotRef) -> Result<Opt
     let mut rows = statement.query((number, at, beyond, kind))?;
     match (rows.next()?, number) {
         (Some(row), _) => read_slot(row).map(Some),
-        (None, Some(number)) if kind == TIME => blocks::slot(conn, number, at),
-        _ => Ok(None),
+        (None, Some(number)) => blocks::slot(conn, number, &id.key),
+        (None, None) => Ok(None),
     }
 }
 

@@ -5,7 +5,7 @@ use kelos_store::adapter::SlotPlace;
 use kelos_store::{Page, PageRequest, SlotFilter, SlotRow};
 use rusqlite::Connection;
 
-use super::blocks::{Depth, PlacedSlot};
+use super::blocks::{Depth, PackedSlot};
 use super::fault::Fault;
 use super::listing::{PageBuilder, Road, known_workflow};
 use super::rows::{Names, SLOT, STATE, slot_state};
@@ -21,7 +21,7 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
         }
         (Some(backfill), _) => {
             let text = Some(backfill.as_str().to_owned());
-            vec![Road { text, ..Road::new("INDEXED BY slots_backfill", "backfill = ?1 AND ") }]
+            vec![Road { text, ..Road::with_blocks("INDEXED BY slots_backfill", "backfill = ?1 AND ") }]
         }
         (None, Some(workflow)) if only_troubled => {
             vec![Road::new("INDEXED BY slots_troubled", format!("state > 6 AND workflow = {workflow} AND "))]
@@ -47,11 +47,11 @@ fn slot_roads(conn: &Connection, filter: &SlotFilter, workflow: Option<i64>) -> 
 }
 
 /// All of it.
-pub(super) const WHOLE: Depth<SlotRow> = Depth { columns: SLOT, read: Names::read_slot_row, packed: PlacedSlot::whole };
+pub(super) const WHOLE: Depth<SlotRow> = Depth { columns: SLOT, read: Names::read_slot_row, packed: PackedSlot::whole };
 
 /// Its name and its state.
 pub(super) const NAME_AND_STATE: Depth<(SlotRef, SlotState)> =
-    Depth { columns: STATE, read: Names::read_slot_name_and_state, packed: PlacedSlot::name_and_state };
+    Depth { columns: STATE, read: Names::read_slot_name_and_state, packed: PackedSlot::name_and_state };
 
 /// A page of slots.
 pub(super) fn slots<T>(

@@ -15,13 +15,14 @@ use kelos_store::{
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
+use super::blocks::BlockFilter;
 use super::definitions::Definitions;
 use super::fault::Fault;
 use super::pool::Pool;
 use super::rows::{
     BACKFILL, DEFINITION, FACT, Names, REGISTER, RUN, SLOT, WORKFLOW, read_definition, read_planned, read_register,
 };
-use super::{blocks, check, counts, event_pages, lookups, pages, run_pages, steps, trim, turns, verify};
+use super::{check, counts, event_pages, lookups, pages, run_pages, steps, trim, turns, verify};
 
 /// Reads a database file, for any number of threads.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl SqliteReader {
                 let mut slots =
                     collect(tx.prepare_cached(&sql)?, params![number, start, end], |row| names.read_slot_row(row))?;
                 if number.is_some() {
-                    slots.extend(blocks::within(tx, names, number, (start, end))?);
+                    slots.extend(BlockFilter::new(number, (start, end)).rows(tx, names)?);
                 }
                 Ok(slots)
             }

@@ -296,6 +296,12 @@ pub(super) fn read_slot(row: &Row<'_>) -> RowResult<Slot> {
     slot_of(row)
 }
 
+/// Reads the columns [`SLOT`], but for the name of the workflow.
+pub(super) fn read_slot_of(row: &Row<'_>) -> RowResult<(SlotKey, Slot)> {
+    test_slot(row)?;
+    Ok((read_key(row, 19, 0, 2)?, slot_of(row)?))
+}
+
 fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
     Ok(Slot {
         state: read_slot_state(row, 3)?,

@@ -4,7 +4,7 @@ use kelos_store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::fault::Fault;
-use super::{kinds, members, nineteenth, trim, turns, twelfth};
+use super::{blocks, kinds, members, nineteenth, trim, turns, twelfth};
 
 /// A step from one version to the next.
 #[derive(Clone, Copy)]
@@ -40,6 +40,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Sql(include_str!("0022.sql")),
     Step::Code(trim::step),
     Step::Sql(include_str!("0024.sql")),
+    Step::Code(blocks::step),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -11,7 +11,7 @@ use kelos_store::adapter::SlotPlace;
 use kelos_store::{Order, SlotFilter};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
-use super::blocks::{BlockWalk, Bounds, Depth, Find, SlotMerge};
+use super::blocks::{BlockFilter, BlockWalk, Bounds, Depth, Find, SlotMerge};
 use super::counts::with_slots;
 use super::fault::Fault;
 use super::listing::{PASSED_OVER, PageBuilder, Road, bounds};
@@ -114,10 +114,8 @@ impl<'a, T> SlotWalk<'a, T> {
         let blocks = self.blocks(Some(number), (at, at.saturating_add(1)));
         match key {
             Some(key) => {
-                // The key of a slot in a block is only its time.
-                let blocks = blocks.filter(|_| self.order().of("".cmp(key)).is_gt());
                 let condition = format!("{of} AND key {beyond} ?4 ORDER BY {by_key}");
-                self.stretch(&condition, &[&at, &number, key], blocks)
+                self.stretch(&condition, &[&at, &number, key], blocks.map(|blocks| blocks.after(key)))
             }
             None => self.stretch(&format!("{of} ORDER BY {by_key}"), &[&at, &number], blocks),
         }
@@ -145,7 +143,7 @@ impl<'a, T> SlotWalk<'a, T> {
     fn groups(&mut self, start: i64, end: i64) -> Result<Option<i64>, Fault> {
         let condition = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
         let mut statement = self.prepare(&condition, &[&start, &end])?;
-        let mut slots = SlotMerge::new(statement.raw_query(), self.blocks(None, (start, end)), self.order());
+        let mut slots = SlotMerge::new(statement.raw_query(), self.blocks(None, (start, end)));
         let mut group: Option<Group<T>> = None;
         while !self.found.is_full() {
             let found = slots.next()?;
@@ -219,7 +217,10 @@ impl<'a, T> SlotWalk<'a, T> {
         let states = &self.filter.states;
         let are_sought = states.is_empty() || states.contains(&SlotState::Succeeded);
         let are_there = self.road.has_blocks && are_sought && !self.filter.collecting;
-        are_there.then(|| BlockWalk::new(self.conn, workflow, bounds, self.order()))
+        are_there.then(|| {
+            let filter = BlockFilter { backfill: self.filter.backfill.as_ref(), ..BlockFilter::new(workflow, bounds) };
+            BlockWalk::new(self.conn, filter, self.order())
+        })
     }
 
     fn prepare(&self, condition: &str, values: &[&dyn ToSql]) -> Result<CachedStatement<'a>, Fault> {
@@ -243,7 +244,7 @@ impl<'a, T> SlotWalk<'a, T> {
             return Ok(());
         }
         let mut statement = self.prepare(condition, values)?;
-        let mut slots = SlotMerge::new(statement.raw_query(), blocks, self.order());
+        let mut slots = SlotMerge::new(statement.raw_query(), blocks);
         while !self.found.is_full() {
             let Some(slot) = slots.next()? else { break };
             let place = slot.place(self.names)?;

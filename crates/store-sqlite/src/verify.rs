@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Transaction};
 
-use super::blocks::BLOCK;
+use super::blocks::{self, BLOCK};
 use super::check;
 use super::fault::Fault;
 use super::followed::{FOLLOWED, REIGN};
@@ -47,7 +47,7 @@ fn all() -> [ChecksummedTable; 18] {
         rows("workflows", "what is counted of a workflow", COUNTED, first(3), first(1)),
         rows("definitions", "a definition", DEFINITION, first(5), first(2)),
         rows("slots", "a slot", SLOT, first(22), first(3)),
-        rows("slot_blocks", "a block of slots", BLOCK, first(6), first(1)),
+        rows("slot_blocks", "a block of slots", BLOCK, first(8), first(1)),
         rows("steps", "a step", STEP_SLOT, first(22), &UP_TO[1..3]),
         ChecksummedTable { check: 14, ..rows("runs", "a run", RUN, &RUN_COURSE, first(1)) },
         ChecksummedTable { check: 15, ..rows("runs", "a run", RUN, &RUN_ORIGIN, first(1)) },
@@ -99,7 +99,7 @@ pub(super) fn damage(conn: &Connection, limit: usize) -> Result<Vec<String>, Fau
         });
         found.extend(in_words(outcome)?);
     }
-    for test in [log_has_gaps, slots_are_miscounted, sources_changed] {
+    for test in [log_has_gaps, slots_are_miscounted, sources_changed, blocks::backfills_disagree] {
         let outcome = test(conn);
         match outcome {
             Ok(told) => found.extend(told),
@@ -187,5 +187,6 @@ pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
             statement.execute(rusqlite::params_from_iter(values))?;
         }
     }
+    blocks::accept_backfills(tx)?;
     turns::accept(tx)
 }

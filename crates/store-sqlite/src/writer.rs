@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
-use kelos_store::adapter::cursor::{TIME, beyond_time, kind, order_time, time};
+use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
 use kelos_store::adapter::{DefinedAt, DigestBuilder, add_event, named_before, stored};
 use kelos_store::{Commit, Deletions, Lease, SlotRow, StoreError, TurnRecord};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -601,8 +601,7 @@ fn write_slot(
         return Ok(false);
     }
     // A slot in a block has run, so one that is fresh is in none.
-    let key = &row.id.key;
-    let was_packed = !fresh && kind(key) == TIME && blocks::take(conn, number, order_time(key), sum)?;
+    let was_packed = !fresh && blocks::take(conn, number, &row.id.key, sum)?;
     Ok(bind_and_execute_slot(insert, number, row, sum)? && !was_packed)
 }
 

@@ -38,6 +38,7 @@ const BEFORE: &str = "
     ALTER TABLE slots DROP COLUMN late;
     DROP TABLE trimmed;
     DROP TABLE slot_blocks;
+    DROP TABLE backfill_blocks;
     ALTER TABLE slots DROP COLUMN flow;
     DROP INDEX runs_of_slots;
     DROP INDEX runs_open;

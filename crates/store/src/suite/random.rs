@@ -6,10 +6,14 @@ use crate::{About, BackfillFilter, Commit, Journal, RegisterKeys, RunFilter, Slo
 use jiff::SignedDuration;
 use kelos_model::Recall;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
+use kelos_model::event::Origin;
 use kelos_model::history::RemovedHistory;
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Actor, BackfillId, Batch, Outcome, PoolId, RunState, SlotEvent, SlotRef, SlotState, StepName};
+use kelos_model::{
+    Actor, BackfillId, Batch, Outcome, PoolId, RunName, RunState, Slot, SlotEvent, SlotKey, SlotRef, SlotState,
+    StepName,
+};
 use serde_json::json;
 
 use super::Place;
@@ -35,7 +39,7 @@ pub fn agree(left: &mut dyn Place, right: &mut dyn Place, seed: u64, turns: usiz
             change(&mut world, &mut draw, &mut versions);
         }
         let mut commit = world.take();
-        if draw.below(6) == 0 {
+        if draw.below(3) == 0 {
             commit.trim = trims::trim(&mut world, &mut draw, &*stores[0].reader());
         }
         for (store, lease) in stores.iter_mut().zip(leases) {
@@ -68,7 +72,7 @@ pub fn history(seed: u64, turns: usize) -> Vec<Commit> {
 
 fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()]) {
     let which = draw.below(NAMES.len());
-    let run = slot_at(NAMES[which], draw.below(40) as i64 - 10);
+    let run = any_slot(draw, NAMES[which]);
     let id = if draw.below(3) == 0 { step(draw, &run) } else { run.clone() };
     match draw.below(32) {
         0 => {
@@ -97,8 +101,59 @@ fn change(world: &mut World, draw: &mut Draw, versions: &mut [u32; NAMES.len()])
             world.happen(&id, SlotEvent::StepOpened { run, awaits, priority: draw.below(2) as i32 });
         }
         3..8 => drop(world.plan(&id)),
-        8..12 => drop(world.run_to(&run, Outcome::Succeeded)),
+        8..12 => {
+            if !world.slots.contains_key(&run) || draw.below(3) == 0 {
+                open(world, draw, &run);
+            }
+            world.run_to(&run, Outcome::Succeeded);
+        }
+        12 => rerun_old(world, draw),
         _ => drop(happen(world, draw, &id)),
+    }
+}
+
+/// A slot of a workflow: of a time, or of a start, a name or a job.
+fn any_slot(draw: &mut Draw, workflow: &str) -> SlotRef {
+    let key = match draw.below(6) {
+        0 => SlotKey::Moment(hour(draw.below(4) as i64)),
+        1 => SlotKey::Named(RunName::new(&format!("run-{}", draw.below(4))).unwrap()),
+        2 => SlotKey::Job(draw.of(&["_", "1", "20140601_ü", "a b"]).into()),
+        _ => return slot_at(workflow, draw.below(40) as i64 - 10),
+    };
+    SlotRef::new(named(workflow), key)
+}
+
+/// A slot that is not there is opened by its schedule, by a backfill or by a fact, and one that has ended is sometimes opened again.
+fn open(world: &mut World, draw: &mut Draw, id: &SlotRef) {
+    let backfill = (draw.below(3) == 0).then(|| BackfillId::new(draw.of(&["b1", "b2"])).unwrap());
+    let by = Actor::person("me");
+    match world.slots.get(id) {
+        None => {
+            let origin = if backfill.is_some() { Origin::Backfill } else { Origin::Schedule };
+            world.happen(id, SlotEvent::Planned { origin, priority: 1, backfill, by: None, reason: None });
+            if draw.below(2) == 0 {
+                let what = fact("x", None, draw.below(9) as u32).what;
+                world.happen(id, SlotEvent::Collected { what, fact: None });
+            }
+        }
+        Some(slot) if slot.state.is_final() => {
+            world.happen(id, SlotEvent::Reopened { by, reason: None, priority: 2, backfill });
+        }
+        Some(_) => {}
+    }
+}
+
+/// Opens a slot again whose history was removed, and often lets it succeed.
+fn rerun_old(world: &mut World, draw: &mut Draw) {
+    let is_old = |(id, slot): &(&SlotRef, &Slot)| id.key.step().is_none() && world.gone.contains(&slot.last_event);
+    let old: Vec<SlotRef> = world.slots.iter().filter(is_old).map(|(id, _)| id.clone()).collect();
+    if old.is_empty() {
+        return;
+    }
+    let id = draw.of(&old);
+    open(world, draw, &id);
+    if draw.below(3) > 0 {
+        world.run_to(&id, Outcome::Succeeded);
     }
 }
 
@@ -264,10 +319,11 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {
     let (start, end) = (hour(draw.below(30) as i64 - 10), hour(draw.below(30) as i64));
+    let flow = draw.of(&NAMES);
     let recalls = [
         Recall::Slots(world.slots.keys().filter(|_| draw.below(2) == 0).cloned().collect()),
         Recall::Range { workflow: named(draw.of(&NAMES)), start, end },
-        Recall::Steps(slot_at(draw.of(&NAMES), draw.below(40) as i64 - 10)),
+        Recall::Steps(any_slot(draw, flow)),
     ];
     for recall in recalls {
         same(&left.recall(&recall).unwrap(), &right.recall(&recall).unwrap(), format_args!("{recall:?}"));
