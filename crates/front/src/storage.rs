@@ -25,7 +25,7 @@ impl App {
         let database = self.read(|reader| {
             let space = reader.space()?;
             let newest = reader.events(&EventFilter::default(), PageRequest::newest(1))?;
-            let trimmed = reader.trimmed()?;
+            let trimmed = reader.removed_history()?;
             Ok(DatabaseDto {
                 bytes: space.map(|space| space.file),
                 log_bytes: space.map(|space| space.log),

@@ -173,7 +173,7 @@ impl Metrics {
     /// Asks the engine for its capacity if it leads, and the store for its size.
     async fn ask(self) -> Answers {
         let reader = self.node.reader().clone();
-        let read = tokio::task::spawn_blocking(move || (reader.space(), reader.trimmed()));
+        let read = tokio::task::spawn_blocking(move || (reader.space(), reader.removed_history()));
         let capacity = match self.leads() {
             true => self.node.handle().ask(&Actor::system("metrics"), InspectCapacity).await.ok(),
             false => None,

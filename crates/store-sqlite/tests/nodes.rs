@@ -209,5 +209,5 @@ fn a_node_that_was_away_takes_a_copy_whose_history_was_removed() {
     let (_, mut copy) = here.copy(nodes.folder.path()).unwrap();
     away.adopt(&mut *copy, nodes.folder.path(), &mut |_| Ok(())).unwrap();
     assert_eq!(away.position().unwrap(), here.position().unwrap());
-    assert_eq!(away.reader().trimmed().unwrap().turn, 5);
+    assert_eq!(away.reader().removed_history().unwrap().turn, 5);
 }
