@@ -247,6 +247,24 @@ pub struct OutputAnswerDto {
     pub number: u64,
     /// The part that was read, or the reason for which it was not, which completes "failed to …".
     pub read: Result<OutputReadDto, String>,
+    /// The removal that is this reason; an older worker says it in words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<OutputRemovalDto>,
+}
+
+/// The removal of the output of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OutputRemovalDto {
+    /// It is known.
+    Known {
+        /// The day and time, in the words of a message.
+        on: String,
+        /// The reason: `after 90 days`.
+        why: String,
+    },
+    /// The record does not go back so far: it was removed, or there was no output.
+    Possible,
 }
 
 /// A part that was read of the output of a run.
