@@ -107,6 +107,7 @@ impl Metrics {
                 text.one(&families::LAG, lag.as_secs_f64());
             }
             text.one(&families::LOG_ENTRY, log.status().followed);
+            text.family(&families::LOG_APPLY).durations("", &log.applied());
         }
         let mut turns = text.family(&families::TURN);
         let parts = [("step", &timings.step), ("commit", &timings.commit), ("perform", &timings.perform)];
