@@ -42,6 +42,9 @@ families! {
     WORKERS = Gauge "kelos_workers" ["state"] "Workers by state: working, leaving, away; only of the leader.";
     WORKERS_USED = Gauge "kelos_workers_places_used" [] "Runs that workers have; only of the leader.";
     WORKERS_FREE = Gauge "kelos_workers_places_free" [] "Further runs that workers accept; only of the leader.";
+    WORKER_FOLDERS = Gauge "kelos_workers_run_folders" ["worker"] "Folders of runs on the disk of a worker on another machine, as it told the leader; only of the leader.";
+    WORKER_FOLDER_BYTES = Gauge "kelos_workers_run_folders_bytes" ["worker"] "The space that they take there.";
+    WORKER_FOLDERS_REMOVED = Counter "kelos_workers_run_folders_removed_total" ["worker"] "Folders of runs that a worker removed since it started because their time was over; only of the leader.";
     ENDPOINT_CALLS = Gauge "kelos_endpoint_calls_in_progress" ["endpoint"] "Calls of an endpoint of storage in progress.";
     ENDPOINT_CALLS_TOTAL = Counter "kelos_endpoint_calls_total" ["endpoint", "result"] "Calls of an endpoint of storage that ended: answered or failed.";
     ENDPOINT_BROKEN = Gauge "kelos_endpoint_broken" ["endpoint"] "Whether the circuit breaker of an endpoint of storage is open.";
