@@ -43,7 +43,7 @@ impl CheckedLog {
             let found = readable(turn_of(reader, checkpoint.turn))?;
             digests.extend(found.map(|turn| (turn.turn, turn.digest)));
         }
-        Ok(CheckedLog { first, last, digests, removed: reader.trimmed()?.turn, broken_at })
+        Ok(CheckedLog { first, last, digests, removed: reader.removed_history()?.turn, broken_at })
     }
 }
 

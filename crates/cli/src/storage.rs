@@ -2,7 +2,7 @@
 
 use comfy_table::Cell;
 use kelos_model::history::size_text;
-use kelos_wire::{DatabaseDto, FoldersDto, RunFoldersDto, StorageDto};
+use kelos_wire::{DatabaseDto, FoldersDto, RunFoldersDto, StorageDto, WorkerStorageDto};
 
 use crate::address::Query;
 use crate::client::Reply;
@@ -76,8 +76,19 @@ fn lines(found: &StorageDto) -> Vec<String> {
     if found.removed.folders > 0 {
         lines.push(format!("removed    {} since the server started", folders(&found.removed)));
     }
+    lines.extend(found.workers.iter().map(of_worker));
     lines.extend(found.problem.iter().map(|problem| format!("problem    failed to {problem}")));
     lines
+}
+
+/// The line of a worker on another machine.
+fn of_worker(WorkerStorageDto { worker, runs }: &WorkerStorageDto) -> String {
+    let oldest = runs.oldest_at.as_ref().map(|at| format!(", the oldest of {}", at.short())).unwrap_or_default();
+    let removed = match runs.removed.folders {
+        0 => String::new(),
+        _ => format!("; {} removed since it started", folders(&runs.removed)),
+    };
+    format!("worker     {worker}: {}{oldest}, as of {}{removed}", folders(&runs.all), runs.looked_at.short())
 }
 
 /// The history that is gone from the database, and that would go.
@@ -140,11 +151,24 @@ fn folders(of: &FoldersDto) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use kelos_wire::WorkerFoldersDto;
 
     use super::*;
 
     fn tally(folders: u64, bytes: u64) -> FoldersDto {
         FoldersDto { folders, bytes }
+    }
+
+    #[test]
+    fn each_worker_has_a_line() {
+        let at = |second| Timestamp::from_second(second).unwrap().into();
+        let (all, removed) = (tally(3, 9000), tally(1, 4000));
+        let runs = WorkerFoldersDto { looked_at: at(86_400), all, oldest_at: Some(at(0)), removed };
+        let workers = vec![WorkerStorageDto { worker: "gpu1:3f".to_owned(), runs }];
+        let told = lines(&StorageDto { workers, ..StorageDto::default() });
+        let expected = "worker     gpu1:3f: 3 folders with 9 kB, the oldest of 1970-01-01T00:00Z, as of 1970-01-02T00:00Z; \
+                        1 folder with 4 kB removed since it started";
+        assert!(told.iter().any(|line| line == expected), "{told:?}");
     }
 
     #[test]
@@ -173,6 +197,7 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part} is not in {told}");
         }
+        assert!(!told.contains("worker  "), "{told}");
         let agreed = lines(&StorageDto { consent: Some("agreed".to_owned()), ..found }).join("\n");
         assert!(agreed.contains("goes       1000 folders") && !agreed.contains("--agree"), "{agreed}");
     }

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     let damage = damage.map_err(|error| Failure::of_store(&error))?;
     let verified = verified.map_err(|error| Failure::of_store(&error))?;
     let compared = checkpoints.map(|evidence| evidence.compare(&*reader, verified.broken_at)).transpose();
-    let trimmed = reader.trimmed().map_err(|error| Failure::of_store(&error))?;
+    let trimmed = reader.removed_history().map_err(|error| Failure::of_store(&error))?;
     let found = Findings { damage, verified, trimmed, against: compared.map_err(|error| Failure::of_store(&error))? };
     if args.form.json {
         text::json(&found.written(args));

@@ -51,6 +51,12 @@ fn every_node_shows_the_nodes_and_a_standby_takes_over() {
             page(server, "/ui/workers").contains("2 workers connected").then_some(())
         });
     }
+    let has_applied = || {
+        let metrics = page(&second, "/metrics");
+        let count = metrics.lines().find_map(|line| line.strip_prefix("kelos_log_apply_seconds_count "));
+        count.is_some_and(|count| count != "0").then_some(())
+    };
+    within(PATIENCE, "the standby has applied entries", has_applied);
     first.crash();
     within(PATIENCE, "the second leads", || nodes(&two, &second).contains(&("two".to_owned(), true)).then_some(()));
     let shown = page(&second, "/ui/nodes");

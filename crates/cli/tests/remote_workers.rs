@@ -129,6 +129,25 @@ impl Site {
         listed["items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// The folders that the only worker told of.
+    fn told(&self) -> Value {
+        let text = self.folder.run(&["storage", "--json"]).ok();
+        let found: Value = serde_json::from_str(&text).expect("JSON");
+        found["workers"][0]["runs"].clone()
+    }
+
+    /// The answer to a request for the output of the first run of a job, as the API gives it.
+    fn output(&self, job: &str) -> (u16, Value) {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let address = format!("{}/api/v1/workflows/app/slots/~{job}/runs/1/log", self.address());
+        let token =
+            std::fs::read_to_string(self.folder.path().join(".kelos/owner.token")).expect("the token of the owner");
+        let asked = agent.get(address).header("authorization", format!("Bearer {}", token.trim())).call();
+        let mut answer = asked.expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("text");
+        (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or_default())
+    }
+
     #[track_caller]
     fn has_workers(&self, count: usize) {
         within(LOST, "the workers are there", || (self.workers().len() == count).then_some(()));
@@ -390,6 +409,15 @@ fn folders_on_the_disk_of_a_worker_go_by_their_age_once_the_server_has_their_end
     site.has_workers(1);
     let said = site.folder.run(&["logs", "app", "20260101"]).fails(1);
     assert!(said.contains("it was removed on ") && said.contains("after 5 days"), "{said}");
+    within(LOST, "the server has heard of it", || (site.told()["removed"]["folders"] == 1).then_some(()));
+    assert_eq!(site.told()["all"]["folders"], 1);
+    assert!(site.told()["oldestAt"].is_string(), "{}", site.told());
+    let lines = site.folder.run(&["storage"]).ok();
+    assert!(lines.contains("worker     ") && lines.contains("; 1 folder with "), "{lines}");
+    let (status, problem) = site.output("20260101");
+    assert_eq!((status, &problem["code"]), (410, &Value::from("output-removed")), "{problem}");
+    let detail = problem["detail"].as_str().expect("a detail");
+    assert!(detail.starts_with("failed to read the output of run ") && detail.ends_with(", after 5 days"), "{detail}");
     assert_eq!(site.folder.run(&["logs", "app", "20260102"]).ok().trim(), "out of 20260102");
     assert!(worker.stop().success());
 }

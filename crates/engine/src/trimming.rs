@@ -67,7 +67,7 @@ impl<'a> TrimLook<'a> {
     pub fn portion(&mut self) -> Result<Portion, StoreError> {
         let (before, event) = match self.open {
             Some(open) => open,
-            None => self.reader.trimmed().map(|trimmed| (trimmed.turn, trimmed.event))?,
+            None => self.reader.removed_history().map(|trimmed| (trimmed.turn, trimmed.event))?,
         };
         let (mut until, mut turns, mut has_more) = ((before, event), None, false);
         if self.position >= event {

@@ -50,7 +50,7 @@ pub(crate) fn remains(
     if !reader.lacks_history(slot, history)? {
         return Ok(None);
     }
-    let (now, until) = (reader.slot(slot)?, reader.trimmed()?.at);
+    let (now, until) = (reader.slot(slot)?, reader.removed_history()?.at);
     Ok(now.zip(until).map(|(now, until)| Remains { now, is_all: history.is_empty(), until }))
 }
 

@@ -9,7 +9,9 @@ use kelos_model::history::HistorySettings;
 use kelos_model::register::HISTORY_BUCKET;
 use kelos_store::{EventFilter, PageRequest, SlotFilter};
 use kelos_trust::Right;
-use kelos_wire::{DatabaseDto, FoldersDto, Instant, ProjectTermsDto, RunFoldersDto, StorageDto, WorkflowFoldersDto};
+use kelos_wire::{
+    DatabaseDto, FoldersDto, Instant, ProjectTermsDto, RunFoldersDto, StorageDto, WorkerStorageDto, WorkflowFoldersDto,
+};
 use serde_json::json;
 
 use crate::app::App;
@@ -25,7 +27,7 @@ impl App {
         let database = self.read(|reader| {
             let space = reader.space()?;
             let newest = reader.events(&EventFilter::default(), PageRequest::newest(1))?;
-            let trimmed = reader.trimmed()?;
+            let trimmed = reader.removed_history()?;
             Ok(DatabaseDto {
                 bytes: space.map(|space| space.file),
                 log_bytes: space.map(|space| space.log),
@@ -38,9 +40,9 @@ impl App {
                 ..DatabaseDto::default()
             })
         });
-        let mut database = database.await?;
+        let (mut database, workers) = (database.await?, self.worker_storage());
         let Some(history) = self.node().history() else {
-            return Ok(StorageDto { database, ..StorageDto::default() });
+            return Ok(StorageDto { database, workers, ..StorageDto::default() });
         };
         if let Some(found) = history.database() {
             database.consent = Some(consent(found.consent).to_owned());
@@ -55,8 +57,15 @@ impl App {
             consent: figures.as_ref().map(|figures| consent(figures.consent).to_owned()),
             runs: figures.map(|figures| folders(&figures)),
             removed: tally(history.removed()),
+            workers,
             problem: history.problem(),
         })
+    }
+
+    /// The folders of workers on other machines, as far as they told this server.
+    fn worker_storage(&self) -> Vec<WorkerStorageDto> {
+        let workers = self.node().desk().workers().into_iter();
+        workers.filter_map(|one| Some(WorkerStorageDto { worker: one.name.to_string(), runs: one.folders? })).collect()
     }
 
     /// Records the consent to remove history and folders of runs, on all nodes that share the log, and has this one look at once.

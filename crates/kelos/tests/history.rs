@@ -130,7 +130,7 @@ fn history_goes_by_age_and_number_and_slots_stay() {
     // Ten days of the hourly one are more than fifteen runs; of the daily one the fifteen newest are more than ten days.
     assert_eq!((bench.runs("hourly"), bench.runs("daily")), (241, 15));
     let reader = bench.store.reader();
-    let trimmed = reader.trimmed().unwrap();
+    let trimmed = reader.removed_history().unwrap();
     assert_eq!((trimmed.events, trimmed.runs), (events, 479 + 15));
     let old = SlotRef::at(id("hourly"), start() + SignedDuration::from_hours(5));
     assert_eq!(reader.slot(&old).unwrap().map(|slot| slot.state), Some(SlotState::Succeeded));
@@ -204,7 +204,7 @@ async fn a_node_archives_what_it_removes() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     assert!(history.database().is_some(), "it has looked");
-    let trimmed = node.reader().trimmed().unwrap();
+    let trimmed = node.reader().removed_history().unwrap();
     node.stop().await;
     assert_eq!(history.problem(), None);
     assert!(trimmed.events > 0 && trimmed.runs > 0, "{trimmed:?}");

@@ -23,6 +23,7 @@ families! {
     LEASE_REMAINING = Gauge "kelos_lease_remaining_seconds" [] "How long the lease of the leader lasts if it is not renewed.";
     LAG = Gauge "kelos_lag_seconds" [] "How long ago this node last had all that the log has; only with several nodes.";
     LOG_ENTRY = Gauge "kelos_log_entry" [] "The last entry of the log that this node has followed; only with several nodes.";
+    LOG_APPLY = Histogram "kelos_log_apply_seconds" [] "How long it took to apply an entry of another leader to this node; only with several nodes.";
     EVENTS = Counter "kelos_events_total" [] "Events in the log, as this process has counted them.";
     TURN = Histogram "kelos_turn_seconds" ["part"] "How long parts of turns took while this process led: step, commit, perform.";
     STORE_BYTES = Gauge "kelos_store_bytes" [] "The space that the database takes.";
@@ -41,6 +42,9 @@ families! {
     WORKERS = Gauge "kelos_workers" ["state"] "Workers by state: working, leaving, away; only of the leader.";
     WORKERS_USED = Gauge "kelos_workers_places_used" [] "Runs that workers have; only of the leader.";
     WORKERS_FREE = Gauge "kelos_workers_places_free" [] "Further runs that workers accept; only of the leader.";
+    WORKER_FOLDERS = Gauge "kelos_workers_run_folders" ["worker"] "Folders of runs on the disk of a worker on another machine, as it told the leader; only of the leader.";
+    WORKER_FOLDER_BYTES = Gauge "kelos_workers_run_folders_bytes" ["worker"] "The space that they take there.";
+    WORKER_FOLDERS_REMOVED = Counter "kelos_workers_run_folders_removed_total" ["worker"] "Folders of runs that a worker removed since it started because their time was over; only of the leader.";
     ENDPOINT_CALLS = Gauge "kelos_endpoint_calls_in_progress" ["endpoint"] "Calls of an endpoint of storage in progress.";
     ENDPOINT_CALLS_TOTAL = Counter "kelos_endpoint_calls_total" ["endpoint", "result"] "Calls of an endpoint of storage that ended: answered or failed.";
     ENDPOINT_BROKEN = Gauge "kelos_endpoint_broken" ["endpoint"] "Whether the circuit breaker of an endpoint of storage is open.";

@@ -29,6 +29,8 @@ pub struct Metrics {
     node: Node,
     version: Arc<str>,
     follower: Follower,
+    /// Workers that have numbers of their own: as many as workflows.
+    named: usize,
     asked: Arc<Mutex<Option<(Instant, Answers)>>>,
 }
 
@@ -57,7 +59,7 @@ impl Metrics {
     pub fn start(node: Node, version: &str, workflows: usize) -> Metrics {
         let follower = Follower::new(node.reader().clone(), workflows);
         tokio::spawn(follower.clone().run(node.handle().clone()));
-        Metrics { node, version: version.into(), follower, asked: Arc::default() }
+        Metrics { node, version: version.into(), follower, named: workflows, asked: Arc::default() }
     }
 
     /// The text for Prometheus, for a caller; with whether the server is ready.
@@ -107,6 +109,7 @@ impl Metrics {
                 text.one(&families::LAG, lag.as_secs_f64());
             }
             text.one(&families::LOG_ENTRY, log.status().followed);
+            text.family(&families::LOG_APPLY).durations("", &log.applied());
         }
         let mut turns = text.family(&families::TURN);
         let parts = [("step", &timings.step), ("commit", &timings.commit), ("perform", &timings.perform)];
@@ -129,7 +132,9 @@ impl Metrics {
             write_capacity(text, capacity);
         }
         if self.leads() {
-            write_workers(text, &self.node.desk().workers());
+            let workers = self.node.desk().workers();
+            write_workers(text, &workers);
+            write_worker_folders(text, &workers, self.named);
         }
         let endpoints: Vec<_> =
             self.node.storage().health().into_iter().map(|one| (labels(&[("endpoint", &one.endpoint)]), one)).collect();
@@ -173,7 +178,7 @@ impl Metrics {
     /// Asks the engine for its capacity if it leads, and the store for its size.
     async fn ask(self) -> Answers {
         let reader = self.node.reader().clone();
-        let read = tokio::task::spawn_blocking(move || (reader.space(), reader.trimmed()));
+        let read = tokio::task::spawn_blocking(move || (reader.space(), reader.removed_history()));
         let capacity = match self.leads() {
             true => self.node.handle().ask(&Actor::system("metrics"), InspectCapacity).await.ok(),
             false => None,
@@ -233,6 +238,23 @@ fn write_capacity(text: &mut Text, capacity: &Capacity) {
     pools.iter().for_each(|(labels, pool)| family.add(labels, pool.held));
     let mut family = text.family(&families::POOL_QUEUED);
     pools.iter().for_each(|(labels, pool)| family.add(labels, pool.queued));
+}
+
+/// The folders of workers on other machines; those after so many are added up.
+fn write_worker_folders(text: &mut Text, workers: &[Seen], named: usize) {
+    let told = workers.iter().filter_map(|worker| Some((&*worker.name, worker.folders.as_ref()?)));
+    let mut rows: BTreeMap<String, [u64; 3]> = BTreeMap::new();
+    for (place, (name, folders)) in told.enumerate() {
+        let name = if place < named { name } else { "other" };
+        let counts = [folders.all.folders, folders.all.bytes, folders.removed.folders];
+        let row = rows.entry(labels(&[("worker", name)])).or_default();
+        row.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count));
+    }
+    let of = [&families::WORKER_FOLDERS, &families::WORKER_FOLDER_BYTES, &families::WORKER_FOLDERS_REMOVED];
+    for (place, family) in of.into_iter().enumerate() {
+        let mut family = text.family(family);
+        rows.iter().for_each(|(labels, row)| family.add(labels, row[place]));
+    }
 }
 
 fn write_workers(text: &mut Text, workers: &[Seen]) {

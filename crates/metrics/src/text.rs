@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use kelos_engine::timings::{BOUNDS, CountedDurations};
+use kelos_store::durations::{BOUNDS, CountedDurations};
 
 /// The content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -100,7 +100,7 @@ impl FamilyText<'_> {
         self.line("_count", labels, "", "", total);
     }
 
-    /// Adds durations that the engine counted.
+    /// Adds durations that were counted by range.
     pub(crate) fn durations(&mut self, labels: &str, durations: &CountedDurations) {
         let bounds = BOUNDS.map(|bound| bound.to_string());
         let bounds: Vec<&str> = bounds.iter().map(String::as_str).collect();

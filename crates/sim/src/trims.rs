@@ -96,7 +96,7 @@ pub fn judge(left: &dyn Queries, whole: &dyn Queries) -> Result<u64, String> {
     if here.len() != there.len() || registers(left)? != registers(whole)? {
         return Err("removals changed which slots or registers there are".to_owned());
     }
-    let trimmed = left.trimmed().map_err(words)?;
+    let trimmed = left.removed_history().map_err(words)?;
     let events = |reader: &dyn Queries| {
         reader.events(&EventFilter::default(), PageRequest::oldest(crate::ALL)).map_err(words).map(|page| page.rows)
     };

@@ -308,7 +308,7 @@ impl Queries for SqliteReader {
         self.read("the events of a turn", |tx, _| turns::body(tx, turn, columns))
     }
 
-    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
+    fn removed_history(&self) -> Result<RemovedHistory, StoreError> {
         self.read("what was removed", |tx, _| trim::read(tx))
     }
 

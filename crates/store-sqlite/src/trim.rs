@@ -44,8 +44,8 @@ pub(super) fn read(conn: &Connection) -> Result<RemovedHistory, Fault> {
     })
 }
 
-pub(super) fn write(conn: &Connection, trimmed: &RemovedHistory) -> Result<(), Fault> {
-    let RemovedHistory { turn, event, at, events, runs, is_new } = *trimmed;
+pub(super) fn write(conn: &Connection, removed: &RemovedHistory) -> Result<(), Fault> {
+    let RemovedHistory { turn, event, at, events, runs, is_new } = *removed;
     let sql = "INSERT INTO trimmed (one, turn, event, at, events, runs, is_new, check_value) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (one) DO UPDATE SET \
                turn = ?2, event = ?3, at = ?4, events = ?5, runs = ?6, is_new = ?7, check_value = ?8";
@@ -59,25 +59,25 @@ pub(super) fn write(conn: &Connection, trimmed: &RemovedHistory) -> Result<(), F
 /// Removes history in the transaction of a turn, with the record of the turn up to which it may be incomplete then: nothing without it.
 pub(super) fn apply(conn: &Connection, trim: &Trim, until: Option<TurnRecord>) -> Result<(), Fault> {
     let Some(until) = until else { return Ok(()) };
-    let mut trimmed = read(conn)?;
+    let mut removed = read(conn)?;
     // The last event says where the log continues.
     let last = until.last_event().min(last_seq(conn)?.saturating_sub(1));
     for (first, end) in trim.within(last) {
         let stretch = (column(first), column(end));
         forget_facts(conn, stretch)?;
         let delete = |sql: &str| Ok::<_, Fault>(conn.prepare_cached(sql)?.execute(stretch)? as u64);
-        trimmed.events += delete("DELETE FROM events WHERE seq >= ?1 AND seq <= ?2")?;
+        removed.events += delete("DELETE FROM events WHERE seq >= ?1 AND seq <= ?2")?;
         // What depends on a slot may still be given its outputs.
-        trimmed.runs += delete("DELETE FROM runs WHERE seq >= ?1 AND seq <= ?2 AND state > 1 AND outputs IS NULL")?;
+        removed.runs += delete("DELETE FROM runs WHERE seq >= ?1 AND seq <= ?2 AND state > 1 AND outputs IS NULL")?;
     }
-    if until.turn > trimmed.turn {
+    if until.turn > removed.turn {
         for table in ["turns", "deletions"] {
             let sql = format!("DELETE FROM {table} WHERE turn > (SELECT min(turn) FROM turns) AND turn < ?1");
             conn.prepare_cached(&sql)?.execute([column(until.turn)])?;
         }
-        (trimmed.turn, trimmed.event, trimmed.at) = (until.turn, until.last_event(), Some(until.at));
+        (removed.turn, removed.event, removed.at) = (until.turn, until.last_event(), Some(until.at));
     }
-    write(conn, &trimmed)
+    write(conn, &removed)
 }
 
 /// Removes the names of the facts that were published there.

@@ -129,6 +129,18 @@ fn a_node_that_was_away_follows_from_a_snapshot_and_its_tail() {
 }
 
 #[test]
+fn entries_that_another_node_wrote_are_counted_as_they_are_applied() {
+    let nodes = Nodes::new();
+    let (mut leader, leads) = nodes.node("leader").unwrap();
+    write(&mut leader, &turns(7, 9));
+    let (mut standby, follows) = nodes.node("standby").unwrap();
+    assert_eq!(digest(&mut standby), digest(&mut leader));
+    let count = |shown: &LogState| shown.applied().counts.iter().sum::<u64>();
+    assert_eq!(count(&follows), 10, "nine turns and a plug");
+    assert_eq!(count(&leads), 0, "its own entries are those of its turns");
+}
+
+#[test]
 fn a_node_ahead_of_the_log_refuses_to_lead_and_keeps_what_it_has() {
     let nodes = Nodes::new();
     let turns = turns(6, 10);
@@ -209,5 +221,5 @@ fn a_node_that_was_away_takes_a_copy_whose_history_was_removed() {
     let (_, mut copy) = here.copy(nodes.folder.path()).unwrap();
     away.adopt(&mut *copy, nodes.folder.path(), &mut |_| Ok(())).unwrap();
     assert_eq!(away.position().unwrap(), here.position().unwrap());
-    assert_eq!(away.reader().trimmed().unwrap().turn, 5);
+    assert_eq!(away.reader().removed_history().unwrap().turn, 5);
 }

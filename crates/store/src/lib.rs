@@ -9,6 +9,7 @@ mod backlog;
 mod commit;
 pub mod contract;
 mod cursor;
+pub mod durations;
 mod entry;
 mod error;
 pub mod lines;

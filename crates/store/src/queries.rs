@@ -323,7 +323,7 @@ pub trait Queries: Send + Sync {
     ///
     /// # Errors
     /// When the medium fails.
-    fn trimmed(&self) -> Result<RemovedHistory, StoreError>;
+    fn removed_history(&self) -> Result<RemovedHistory, StoreError>;
 
     /// A reader of a snapshot of the data, unaffected by later writes. While it exists a store can't reclaim space, so it should not be
     /// kept for long.

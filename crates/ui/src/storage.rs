@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::history::size_text;
-use kelos_wire::{FoldersDto, RunFoldersDto, StorageDto};
+use kelos_wire::{FoldersDto, RunFoldersDto, StorageDto, WorkerStorageDto};
 use maud::{Markup, html};
 
 use super::page::{Page, Tab};
@@ -62,6 +62,17 @@ fn page(found: &StorageDto, now: Timestamp) -> Markup {
             Some(runs) => (of_runs(found, runs, now)),
             None => p.soft { "They have not been looked at yet." },
         }
+        @if !found.workers.is_empty() {
+            h2 { "Folders of workers" }
+            div.wide { table {
+                thead { tr { th { "Worker" } th { "Folders" } th { "Size" } th { "Oldest" } th { "Removed" } th { "As of" } } }
+                tbody { @for WorkerStorageDto { worker, runs } in &found.workers { tr {
+                    td { (worker) } td { (runs.all.folders) } td { (size_text(runs.all.bytes)) }
+                    td { @if let Some(at) = &runs.oldest_at { (time::at(at.0)) } }
+                    td { (folders(&runs.removed)) } td { (time::at_and_ago(runs.looked_at.0, now)) }
+                } } }
+            } }
+        }
     }
 }
 
@@ -94,7 +105,7 @@ fn folders(of: &FoldersDto) -> String {
 
 #[cfg(test)]
 mod tests {
-    use kelos_wire::WorkflowFoldersDto;
+    use kelos_wire::{WorkerFoldersDto, WorkflowFoldersDto};
 
     use super::*;
 
@@ -110,6 +121,11 @@ mod tests {
             assert!(told.contains(part), "{part} is not in {told}");
         }
         let agreed = StorageDto { consent: Some("agreed".to_owned()), ..found };
-        assert!(page(&agreed, Timestamp::UNIX_EPOCH).into_string().contains("kept: 90 days"));
+        let told = page(&agreed, Timestamp::UNIX_EPOCH).into_string();
+        assert!(told.contains("kept: 90 days") && !told.contains("Folders of workers"), "{told}");
+        let runs = WorkerFoldersDto { all: FoldersDto { folders: 7, bytes: 5000 }, ..WorkerFoldersDto::default() };
+        let workers = vec![WorkerStorageDto { worker: "gpu<1".to_owned(), runs }];
+        let told = page(&StorageDto { workers, ..agreed }, Timestamp::UNIX_EPOCH).into_string();
+        assert!(told.contains("<td>gpu&lt;1</td><td>7</td><td>5 kB</td>"), "{told}");
     }
 }

@@ -21,8 +21,37 @@ pub struct StorageDto {
     pub runs: Option<RunFoldersDto>,
     /// The folders that were removed since the server started.
     pub removed: FoldersDto,
+    /// The folders of workers on other machines, as far as they told the leader.
+    #[serde(default)]
+    pub workers: Vec<WorkerStorageDto>,
     /// The reason for which something can't be looked at or removed, which completes "failed to …".
     pub problem: Option<String>,
+}
+
+/// The folders of the runs of a worker on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerStorageDto {
+    /// The worker.
+    pub worker: String,
+    /// Its folders.
+    pub runs: WorkerFoldersDto,
+}
+
+/// The folders of runs on the disk of a worker, as it tells its server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkerFoldersDto {
+    /// When it looked at them, by its clock.
+    pub looked_at: Instant,
+    /// All folders.
+    pub all: FoldersDto,
+    /// The end of the oldest run.
+    pub oldest_at: Option<Instant>,
+    /// The folders that were removed since it started.
+    pub removed: FoldersDto,
 }
 
 /// The terms of a project.

@@ -12,6 +12,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::storage::WorkerFoldersDto;
+
 /// An offer of a worker to run jobs, which is also its heartbeat and its report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -32,6 +34,9 @@ pub struct OfferRequest {
     /// The description of a worker that keeps its runs on a disk of its own; none for one that shares the leader's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteWorkerDto>,
+    /// The folders of its runs, if they are on a disk of its own and it has looked at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folders: Option<WorkerFoldersDto>,
     /// The project whose functions it has, if it is a program of one: it runs them, and nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<OfferedProjectDto>,
@@ -247,6 +252,24 @@ pub struct OutputAnswerDto {
     pub number: u64,
     /// The part that was read, or the reason for which it was not, which completes "failed to …".
     pub read: Result<OutputReadDto, String>,
+    /// The removal that is this reason; an older worker says it in words alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<OutputRemovalDto>,
+}
+
+/// The removal of the output of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OutputRemovalDto {
+    /// It is known.
+    Known {
+        /// The day and time, in the words of a message.
+        on: String,
+        /// The reason: `after 90 days`.
+        why: String,
+    },
+    /// The record does not go back so far: it was removed, or there was no output.
+    Possible,
 }
 
 /// A part that was read of the output of a run.
@@ -342,5 +365,14 @@ mod tests {
         let text = serde_json::to_string(&bytes).unwrap();
         assert_eq!(serde_json::from_str::<OutputBytes>(&text).unwrap(), bytes);
         assert!(serde_json::from_str::<OutputBytes>("\"€\"").is_err());
+    }
+
+    #[test]
+    fn what_older_workers_do_not_tell_is_absent() {
+        let answer: OutputAnswerDto = serde_json::from_str(r#"{"number": 1, "read": {"Err": "read it"}}"#).unwrap();
+        assert_eq!(answer, OutputAnswerDto { number: 1, read: Err("read it".to_owned()), removal: None });
+        assert_eq!(serde_json::to_value(&answer).unwrap().get("removal"), None, "nor is an older server told of it");
+        let offer: OfferRequest = serde_json::from_str(r#"{"count": 1}"#).unwrap();
+        assert_eq!(offer.folders, None);
     }
 }

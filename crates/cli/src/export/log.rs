@@ -112,7 +112,7 @@ fn write_turns(reader: &dyn Queries, args: &LogArgs, out: &mut dyn Write) -> Res
     let line =
         |out: &mut dyn Write, value: Value| writeln!(out, "{value}").map_err(|error| unwritten(&args.file, &error));
     let mut written = ExportCount::default();
-    let removed = reader.trimmed().map_err(fail)?.turn;
+    let removed = reader.removed_history().map_err(fail)?.turn;
     let mut before = None;
     // The turn before the first one has the digest that goes into it.
     let mut from = args.from.checked_sub(2).filter(|from| *from > 0).map(|from| from.to_string());

@@ -5,9 +5,11 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use kelos_model::RunId;
-use kelos_wire::RemoteWorkerDto;
+use kelos_wire::{FoldersDto, RemoteWorkerDto, WorkerFoldersDto};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,7 @@ pub struct Disk {
     lease: LeaseFile,
     launcher: Option<Launcher>,
     about: RemoteWorkerDto,
+    told: Arc<Mutex<Option<WorkerFoldersDto>>>,
     /// The lock, until it is released.
     lock: Option<File>,
 }
@@ -118,7 +121,15 @@ impl Disk {
         };
         let lease = at(&runs, LeaseFile::open(&runs))?;
         let about = RemoteWorkerDto::default();
-        Ok(Disk { folder: folder.to_owned(), tail, lease, launcher: None, about, lock: Some(lock) })
+        Ok(Disk {
+            folder: folder.to_owned(),
+            tail,
+            lease,
+            launcher: None,
+            about,
+            told: Arc::default(),
+            lock: Some(lock),
+        })
     }
 
     /// The end of the worker's name, the same in each of its processes.
@@ -136,7 +147,7 @@ impl Disk {
     /// The folders of its runs that the server still has to hear of.
     #[must_use]
     pub fn held_runs(&self) -> HeldRuns {
-        HeldRuns { held: self.folder.join(HELD), dirs: RunDirs::new(self.runs()) }
+        HeldRuns { held: self.folder.join(HELD), dirs: RunDirs::new(self.runs()), told: self.told.clone() }
     }
 
     /// The same, with the launcher that reads the output of its runs, and what the leader shows of the worker.
@@ -152,6 +163,11 @@ impl Disk {
 
     pub(super) fn about(&self) -> &RemoteWorkerDto {
         &self.about
+    }
+
+    /// The folders of its runs as of the last look, if there was one.
+    pub(super) fn told(&self) -> Option<WorkerFoldersDto> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn launcher(&self) -> Option<&Launcher> {
@@ -196,6 +212,20 @@ impl Disk {
 pub struct HeldRuns {
     held: PathBuf,
     dirs: RunDirs,
+    told: Arc<Mutex<Option<WorkerFoldersDto>>>,
+}
+
+/// The folders of the runs of a worker, as a look found and left them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldFolders {
+    /// The time of the look.
+    pub looked_at: Timestamp,
+    /// Their number, and the bytes that they take.
+    pub all: (u64, u64),
+    /// The end of the oldest run.
+    pub oldest_at: Option<Timestamp>,
+    /// The number of those that were removed since the start, and the bytes that they took.
+    pub removed: (u64, u64),
 }
 
 impl HeldRuns {
@@ -203,6 +233,14 @@ impl HeldRuns {
     #[must_use]
     pub fn root(&self) -> &Path {
         self.dirs.root()
+    }
+
+    /// Has the server hear of the folders with the next heartbeats.
+    pub fn tell(&self, HeldFolders { looked_at, all, oldest_at, removed }: HeldFolders) {
+        let tally = |(folders, bytes)| FoldersDto { folders, bytes };
+        let (all, removed, oldest_at) = (tally(all), tally(removed), oldest_at.map(Into::into));
+        let told = WorkerFoldersDto { looked_at: looked_at.into(), all, oldest_at, removed };
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
     }
 
     /// The folders of those runs at this moment.
@@ -250,6 +288,10 @@ mod tests {
         disk.let_go(&held(1).run);
         assert_eq!(disk.held_runs().folders().unwrap(), [path(2)].into());
         assert!(crate::local::is_new(disk.held_runs().root()));
+        assert_eq!(disk.told(), None);
+        let looked_at = Timestamp::UNIX_EPOCH;
+        disk.held_runs().tell(HeldFolders { looked_at, all: (2, 4000), oldest_at: None, removed: (1, 500) });
+        assert_eq!(disk.told().unwrap().all, FoldersDto { folders: 2, bytes: 4000 });
         let again = Disk::take(&home, "http://a").unwrap_err().to_string();
         assert_eq!(again, format!("work in {}: another worker is running there", home.display()));
         let name = disk.tail().to_owned();

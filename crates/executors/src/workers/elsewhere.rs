@@ -208,6 +208,7 @@ impl RemoteWorkers {
                 free: 0,
                 runs: state.runs_named_for(name),
                 remote: Some(RemoteWorkerDto { host, version, node, outputs }),
+                folders: None,
                 since: logged.read_at.wall,
                 leaves: false,
                 away_since: Some(logged.read_at.wall),

@@ -47,11 +47,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_model::workers::Label;
 use kelos_model::{RunId, WorkflowId};
-use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto};
+use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto, WorkerFoldersDto};
 use serde::{Deserialize, Serialize};
 
 pub use desk::{Hub, HubError};
-pub use disk::{Disk, DiskError, HeldRuns};
+pub use disk::{Disk, DiskError, HeldFolders, HeldRuns};
 pub use hands::WorkerOffer;
 #[cfg(feature = "http")]
 pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped};
@@ -123,6 +123,8 @@ pub struct Seen {
     pub runs: Vec<RunId>,
     /// The description of one on another machine.
     pub remote: Option<RemoteWorkerDto>,
+    /// The folders of its runs, if it has told of them since it registered; only of one on another machine.
+    pub folders: Option<WorkerFoldersDto>,
     /// When it registered.
     pub since: Timestamp,
     /// Whether it accepts no more runs, and ends once it has none.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos_model::RunId;
 use kelos_wire::{
     OutputAnswerDto, OutputBytes, OutputLineReadDto, OutputLinesReadDto, OutputPartDto, OutputPieceDto,
-    OutputQuestionDto, OutputReadDto,
+    OutputQuestionDto, OutputReadDto, OutputRemovalDto,
 };
 use tokio::sync::oneshot;
 
@@ -29,7 +29,7 @@ pub(super) struct Questions(Mutex<OpenQuestions>);
 #[derive(Default)]
 struct OpenQuestions {
     asked: u64,
-    by_number: BTreeMap<u64, oneshot::Sender<Result<OutputReadDto, String>>>,
+    by_number: BTreeMap<u64, oneshot::Sender<OutputAnswerDto>>,
 }
 
 impl Questions {
@@ -37,7 +37,7 @@ impl Questions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self) -> (u64, oneshot::Receiver<Result<OutputReadDto, String>>) {
+    fn add(&self) -> (u64, oneshot::Receiver<OutputAnswerDto>) {
         let (answer, answered) = oneshot::channel();
         let mut waiting = self.waiting();
         waiting.asked += 1;
@@ -55,7 +55,7 @@ impl Questions {
         for answer in answers {
             if let Some(asker) = self.waiting().by_number.remove(&answer.number) {
                 // Whoever does not wait any more needs no answer.
-                let _ = asker.send(answer.read.clone());
+                let _ = asker.send(answer.clone());
             }
         }
     }
@@ -208,14 +208,23 @@ impl OutputReader {
             return Err(self.away(worker));
         }
         match tokio::time::timeout(PATIENCE, answered).await {
-            Ok(Ok(Ok(read))) => Ok(read),
-            Ok(Ok(Err(why))) => Err(LocalError::AtWorker { worker: worker.to_string(), why }),
+            Ok(Ok(answer)) => self.understood(worker, answer),
             Ok(Err(_)) | Err(_) => {
                 self.desk.questions().forget(number);
                 let why = format!("get an answer from it within {} s", PATIENCE.as_secs());
                 Err(LocalError::AtWorker { worker: worker.to_string(), why })
             }
         }
+    }
+
+    /// The part that a worker read, or its reason as the same error that the leader has for a folder of its own.
+    fn understood(&self, worker: &Arc<str>, answer: OutputAnswerDto) -> Result<OutputReadDto, LocalError> {
+        let run = || run_ref(&self.run).to_string();
+        answer.read.map_err(|why| match answer.removal {
+            Some(OutputRemovalDto::Known { on, why }) => LocalError::Removed { run: run(), on, why },
+            Some(OutputRemovalDto::Possible) => LocalError::RemovedOrNone(run()),
+            None => LocalError::AtWorker { worker: worker.to_string(), why },
+        })
     }
 
     fn away(&self, worker: &Arc<str>) -> LocalError {
@@ -236,7 +245,8 @@ pub(super) async fn answer(launcher: &Launcher, question: &OutputQuestionDto) ->
     if !launcher.has(&run)
         && let Some(removed) = launcher.removal(&run, None).await
     {
-        return OutputAnswerDto { number: question.number, read: Err(removed.to_string()) };
+        let read = Err(removed.to_string());
+        return OutputAnswerDto { number: question.number, read, removal: removal_dto(removed) };
     }
     let output = launcher.output(&run);
     let read = match question.part {
@@ -255,7 +265,15 @@ pub(super) async fn answer(launcher: &Launcher, question: &OutputQuestionDto) ->
         OutputPartDto::LastLine => output.last_line().await.map(OutputReadDto::LastLine),
         OutputPartDto::Length => output.length().await.map(OutputReadDto::Length),
     };
-    OutputAnswerDto { number: question.number, read: read.map_err(|error| error.to_string()) }
+    OutputAnswerDto { number: question.number, read: read.map_err(|error| error.to_string()), removal: None }
+}
+
+fn removal_dto(error: LocalError) -> Option<OutputRemovalDto> {
+    match error {
+        LocalError::Removed { on, why, .. } => Some(OutputRemovalDto::Known { on, why }),
+        LocalError::RemovedOrNone(_) => Some(OutputRemovalDto::Possible),
+        _ => None,
+    }
 }
 
 fn piece_dto(LogChunk { offset, bytes, next_offset, dropped, ended }: LogChunk) -> OutputPieceDto {

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_core::Offer;
 use kelos_model::workers::{Label, WorkerRecord};
 use kelos_model::{RunId, WorkflowId};
-use kelos_wire::{OfferedProjectDto, OutputQuestionDto, PermitAnswerDto, RemoteWorkerDto};
+use kelos_wire::{OfferedProjectDto, OutputQuestionDto, PermitAnswerDto, RemoteWorkerDto, WorkerFoldersDto};
 use tokio::sync::Notify;
 
 use super::Process;
@@ -40,6 +40,8 @@ pub(super) struct Session {
     pub(super) project: Option<OfferedProjectDto>,
     /// The description of one on another machine.
     pub(super) remote: Option<RemoteWorkerDto>,
+    /// The folders of its runs, as it told last.
+    pub(super) folders: Option<WorkerFoldersDto>,
     /// The record in the log of one on another machine. Until it is there, nothing is offered.
     pub(super) record: Option<WorkerRecord>,
     pub(super) since: Timestamp,
@@ -77,6 +79,7 @@ impl Session {
             labels: BTreeSet::new(),
             project: None,
             remote: None,
+            folders: None,
             record: None,
             since: now.wall,
             job: None,

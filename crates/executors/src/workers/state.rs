@@ -148,6 +148,7 @@ impl State {
         session.labels.clone_from(&word.labels);
         session.project.clone_from(&word.project);
         session.remote.clone_from(&word.remote);
+        session.folders.clone_from(&word.folders);
         session.job.clone_from(&word.job);
         (session.attempts, session.free, session.leaves) = (word.attempts, word.free, word.leaves);
         self.miss(worker, &word.runs);
@@ -633,6 +634,7 @@ impl State {
             free: session.room(),
             runs: session.runs(),
             remote: session.remote.clone(),
+            folders: session.folders.clone(),
             since: session.since,
             leaves: session.leaves,
             away_since: session.away.then(|| now.at(session.heard)),

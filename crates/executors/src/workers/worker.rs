@@ -260,8 +260,11 @@ impl<D: Door> Inner<D> {
 
     /// The next word, with what is known of this process.
     fn word(&self, hands: &mut Hands) -> OfferRequest {
-        let remote = self.disk().map(|disk| disk.about().clone());
-        OfferRequest { process: self.process.clone(), remote, ..hands.word() }
+        let (remote, folders) = match self.disk() {
+            Some(disk) => (Some(disk.about().clone()), disk.told()),
+            None => (None, None),
+        };
+        OfferRequest { process: self.process.clone(), remote, folders, ..hands.word() }
     }
 
     /// Forgets a run that the leader needs no more reports on.

@@ -12,7 +12,7 @@ pub(super) struct Chain<'a> {
     last: u64,
     limit: usize,
     /// The part of the history that was removed: what is left of it is not verified.
-    trimmed: RemovedHistory,
+    removed: RemovedHistory,
     result: ChainResult,
 }
 
@@ -32,7 +32,8 @@ pub(super) struct ChainResult {
 impl<'a> Chain<'a> {
     /// Verifies all turns up to one.
     pub(super) fn verify(reader: &'a dyn Queries, last: u64, limit: usize) -> Result<ChainResult, StoreError> {
-        let mut chain = Chain { reader, last, limit, trimmed: reader.trimmed()?, result: ChainResult::default() };
+        let mut chain =
+            Chain { reader, last, limit, removed: reader.removed_history()?, result: ChainResult::default() };
         chain.turns()?;
         Ok(chain.result)
     }
@@ -43,8 +44,8 @@ impl<'a> Chain<'a> {
         count: usize,
         limit: usize,
     ) -> Result<ChainResult, StoreError> {
-        let (trimmed, result) = (reader.trimmed()?, ChainResult::default());
-        let mut chain = Chain { reader, last: u64::MAX, limit, trimmed, result };
+        let (removed, result) = (reader.removed_history()?, ChainResult::default());
+        let mut chain = Chain { reader, last: u64::MAX, limit, removed, result };
         let mut rows = match read(reader.turns(PageRequest::newest(count.saturating_add(1))))? {
             Ok(page) => page.rows,
             Err(what) => {
@@ -86,7 +87,7 @@ impl<'a> Chain<'a> {
     }
 
     fn turn(&mut self, turn: &TurnRecord, before: Option<&TurnRecord>) -> Result<(), StoreError> {
-        if turn.turn <= self.trimmed.turn {
+        if turn.turn <= self.removed.turn {
             return Ok(());
         }
         self.result.turns += 1;

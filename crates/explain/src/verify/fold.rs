@@ -13,7 +13,7 @@ use super::{Disagreement, read};
 /// A log on its way to its slots.
 pub(super) struct Fold<'a> {
     reader: &'a dyn Queries,
-    trimmed: RemovedHistory,
+    removed: RemovedHistory,
     /// Slots of which there are events to come.
     open: BTreeMap<SlotRef, Open>,
     /// Slots that were found not to agree, and are left alone from there on.
@@ -45,8 +45,8 @@ pub(super) fn slot_of(record: &EventRecord) -> Option<&SlotRef> {
 }
 
 impl<'a> Fold<'a> {
-    pub(super) fn new(reader: &'a dyn Queries, trimmed: RemovedHistory) -> Self {
-        Self { reader, trimmed, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
+    pub(super) fn new(reader: &'a dyn Queries, removed: RemovedHistory) -> Self {
+        Self { reader, removed, open: BTreeMap::new(), set_aside: BTreeSet::new(), agreed: 0, known: 0, steps: 0 }
     }
 
     /// The number of slots that agree with the log.
@@ -86,7 +86,7 @@ impl<'a> Fold<'a> {
                 Err(what) => return Ok(Err(what)),
             },
         };
-        if let Err(what) = open.step(record, &self.trimmed) {
+        if let Err(what) = open.step(record, &self.removed) {
             return Ok(Err(what));
         }
         if record.seq < open.last {
@@ -132,12 +132,12 @@ impl<'a> Fold<'a> {
 }
 
 impl Open {
-    fn step(&mut self, record: &EventRecord, trimmed: &RemovedHistory) -> Result<(), String> {
+    fn step(&mut self, record: &EventRecord, removed: &RemovedHistory) -> Result<(), String> {
         let Event::Slot { what, .. } = &record.event else { return Ok(()) };
         if record.seq > self.last {
             return Err(format!("it happened after event {}, the last one by the table", self.last));
         }
-        if self.folded.is_none() && record.previous > 0 && trimmed.covers(record.previous) {
+        if self.folded.is_none() && record.previous > 0 && removed.covers(record.previous) {
             self.is_torn = true;
             self.folded = Some(Slot { last_event: record.previous, ..Slot::new(SlotState::Killed, record.at) });
         }

@@ -122,7 +122,7 @@ struct Walk<'a> {
     reader: &'a dyn Queries,
     limit: usize,
     /// The part of the history that was removed.
-    trimmed: RemovedHistory,
+    removed: RemovedHistory,
     /// None once an event can't be read.
     fold: Option<Fold<'a>>,
     registers: Registers,
@@ -132,9 +132,9 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// Folds the whole log beside the slots.
     fn through(reader: &'a dyn Queries, limit: usize) -> Result<Verification, StoreError> {
-        let trimmed = reader.trimmed()?;
-        let (fold, registers) = (Some(Fold::new(reader, trimmed)), Registers::default());
-        let mut walk = Walk { reader, limit, trimmed, fold, registers, verified: Verification::default() };
+        let removed = reader.removed_history()?;
+        let (fold, registers) = (Some(Fold::new(reader, removed)), Registers::default());
+        let mut walk = Walk { reader, limit, removed, fold, registers, verified: Verification::default() };
         let last = walk.turns()?;
         walk.end(last)?;
         Ok(walk.verified)
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
     /// A turn with the events that are to be folded with it: what is left of the history that was removed is folded with the last of its
     /// turns, and their records are passed over.
     fn left(&self, turn: TurnRecord) -> Option<TurnRecord> {
-        match turn.turn.cmp(&self.trimmed.turn) {
+        match turn.turn.cmp(&self.removed.turn) {
             Ordering::Less => None,
             Ordering::Equal => Some(TurnRecord { first_event: 1, events: turn.last_event(), ..turn }),
             Ordering::Greater => Some(turn),
@@ -284,9 +284,9 @@ impl<'a> Walk<'a> {
 
     /// Names the slots of which the log knows nothing.
     fn strangers(&mut self) -> Result<(), StoreError> {
-        let (reader, trimmed, mut found) = (self.reader, self.trimmed, Vec::new());
+        let (reader, removed, mut found) = (self.reader, self.removed, Vec::new());
         let damaged = each_slot(reader, |row| {
-            if row.slot.is_only_planned() || trimmed.covers(row.slot.last_event) {
+            if row.slot.is_only_planned() || removed.covers(row.slot.last_event) {
                 return Ok(());
             }
             let after = EventFilter::after(row.slot.last_event.saturating_sub(1));

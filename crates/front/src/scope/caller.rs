@@ -106,8 +106,8 @@ impl Queries for CallerQueries {
         self.now(|reader| reader.recount(turn, before))
     }
 
-    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
-        self.now(|reader| reader.trimmed())
+    fn removed_history(&self) -> Result<RemovedHistory, StoreError> {
+        self.now(|reader| reader.removed_history())
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

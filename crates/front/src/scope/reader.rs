@@ -274,8 +274,8 @@ impl Queries for ScopedQueries {
         self.inner.recount(turn, before)
     }
 
-    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
-        self.inner.trimmed()
+    fn removed_history(&self) -> Result<RemovedHistory, StoreError> {
+        self.inner.removed_history()
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {

@@ -16,7 +16,7 @@ use kelos_model::mistakes::deadlocks;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::{ProjectVersion, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, Queries, StoreError, StoredState};
+use kelos_store::{Journal, MemoryStore, Queries, StoreError};
 use tokio::runtime::Handle;
 
 use super::changes::Changes;
@@ -333,7 +333,8 @@ impl Project {
         }
         #[cfg(feature = "sqlite")]
         if let Some(file) = self.folder.as_ref().map(|folder| folder.join(DATABASE)).filter(|file| file.exists()) {
-            return Ok(Some(kelos_store_sqlite::SqliteStore::look(file)?.reader()));
+            let store = kelos_store_sqlite::SqliteStore::look(file)?;
+            return Ok(Some(kelos_store::StoredState::reader(&store)));
         }
         Ok(None)
     }

@@ -108,5 +108,5 @@ fn consent(reader: &dyn Queries, is_shared: bool) -> Result<Consent, StoreError>
     if reader.register(HISTORY_BUCKET, AGREED)?.is_some() {
         return Ok(Consent::Agreed);
     }
-    Ok(if reader.trimmed()?.is_new && !is_shared { Consent::New } else { Consent::Missing })
+    Ok(if reader.removed_history()?.is_new && !is_shared { Consent::New } else { Consent::Missing })
 }

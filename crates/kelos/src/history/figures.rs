@@ -86,6 +86,8 @@ pub struct Figures {
     pub soon: Tally,
     /// When the next one goes, and its workflow.
     pub next: Option<(Timestamp, String)>,
+    /// The end of the oldest run whose folder is there.
+    pub oldest: Option<Timestamp>,
     /// Folders that can't be read or removed.
     pub failures: Failures,
 }
@@ -104,6 +106,7 @@ impl Figures {
             held: Tally::default(),
             soon: Tally::default(),
             next: None,
+            oldest: None,
             failures: Failures::default(),
         }
     }
@@ -117,6 +120,11 @@ impl Figures {
         self.more_workflows = all.len().saturating_sub(told) as u64;
         all.truncate(told);
         self.largest = all;
+    }
+
+    /// Takes in the end of a run whose folder is there.
+    pub(super) fn age(&mut self, ended_at: Timestamp) {
+        self.oldest = Some(self.oldest.map_or(ended_at, |oldest| oldest.min(ended_at)));
     }
 
     /// Takes in that a folder that was to go is gone.

@@ -41,6 +41,15 @@ struct Departure {
     why: Removal,
 }
 
+/// The folders that go.
+#[derive(Debug, Default)]
+struct Departures {
+    /// The oldest first, as many as are removed at once.
+    going: Vec<Departure>,
+    /// The end of the oldest run among the others.
+    oldest_staying: Option<Timestamp>,
+}
+
 /// By the end of their runs, the youngest first.
 impl Ord for Departure {
     fn cmp(&self, other: &Departure) -> std::cmp::Ordering {
@@ -64,7 +73,7 @@ impl Sweep<'_> {
             let began = Instant::now();
             let names = self.witness.names()?;
             let may_remove = self.witness.consent()?;
-            let (mut figures, going) = self.look(&names, may_remove)?;
+            let (mut figures, Departures { going, oldest_staying }) = self.look(&names, may_remove)?;
             figures.took = began.elapsed();
             if (self.is_over)() {
                 return Ok(());
@@ -74,6 +83,7 @@ impl Sweep<'_> {
                 return Ok(());
             }
             let is_rest = going.len() == AT_ONCE;
+            figures.oldest = oldest_staying;
             let removed = self.remove(&going, &names, &mut figures);
             if removed.folders > 0 {
                 tracing::info!("removed {} folders of runs with {} bytes", removed.folders, removed.bytes);
@@ -86,7 +96,7 @@ impl Sweep<'_> {
     }
 
     /// Looks at all folders, with those that go, the oldest first.
-    fn look(&mut self, names: &Names, consent: Consent) -> Result<(Figures, Vec<Departure>), SweepError> {
+    fn look(&mut self, names: &Names, consent: Consent) -> Result<(Figures, Departures), SweepError> {
         let mut figures = Figures::new(self.now, consent);
         let mut shares: BTreeMap<String, Tally> = BTreeMap::new();
         let mut ranks = self.settings.term().map(|term: &Term| Ranks::new(term.clone(), self.now));
@@ -94,6 +104,7 @@ impl Sweep<'_> {
             WalkEntry::Run(run) => {
                 let one = Tally { folders: 1, bytes: run.bytes };
                 figures.all.add(one);
+                figures.age(run.ended_at);
                 shares.entry(names.told(&run.workflow).to_owned()).or_default().add(one);
                 if let Some(ranks) = &mut ranks {
                     ranks.note(keepsake(&run, names));
@@ -103,7 +114,7 @@ impl Sweep<'_> {
             WalkEntry::Leftover { .. } => {}
         })?;
         figures.share(shares, TOLD);
-        let Some(ranks) = ranks else { return Ok((figures, Vec::new())) };
+        let Some(ranks) = ranks else { return Ok((figures, Departures::default())) };
         let mut room = ranks.room();
         self.each(|_, _, found| {
             if let WalkEntry::Run(run) = found {
@@ -114,16 +125,19 @@ impl Sweep<'_> {
         Ok((figures, going))
     }
 
-    /// The folders that go, the oldest first, as many as are removed at once.
-    fn judge(&mut self, names: &Names, policy: &Policy, figures: &mut Figures) -> Result<Vec<Departure>, SweepError> {
+    /// The folders that go.
+    fn judge(&mut self, names: &Names, policy: &Policy, figures: &mut Figures) -> Result<Departures, SweepError> {
         let roots = self.roots;
         let soon = self.now.checked_add(AHEAD).unwrap_or(Timestamp::MAX);
         let mut failed = None;
         let mut going = BinaryHeap::new();
+        let mut oldest_staying: Option<Timestamp> = None;
+        let mut stays = |at: Timestamp| oldest_staying = Some(oldest_staying.map_or(at, |oldest| oldest.min(at)));
         self.each(|witness, root, found| {
             let WalkEntry::Run(run) = found else { return };
             let (folder, one) = (keepsake(&run, names), Tally { folders: 1, bytes: run.bytes });
             if policy.ripe(folder).is_none() {
+                stays(run.ended_at);
                 if let Some(at) = policy.due(folder) {
                     figures.due(at, names.told(&run.workflow), one, soon);
                 }
@@ -133,17 +147,22 @@ impl Sweep<'_> {
                 Ok(Some(why)) => {
                     figures.going.add(one);
                     going.push(Departure { ended_at: run.ended_at, root, run, why });
-                    if going.len() > AT_ONCE {
-                        going.pop();
+                    if going.len() > AT_ONCE
+                        && let Some(later) = going.pop()
+                    {
+                        stays(later.ended_at);
                     }
                 }
-                Ok(None) => figures.held.add(one),
+                Ok(None) => {
+                    stays(run.ended_at);
+                    figures.held.add(one);
+                }
                 Err(error) => failed = Some(error),
             }
         })?;
         match failed {
             Some(error) => Err(error),
-            None => Ok(going.into_sorted_vec()),
+            None => Ok(Departures { going: going.into_sorted_vec(), oldest_staying }),
         }
     }
 
@@ -153,6 +172,7 @@ impl Sweep<'_> {
         for one in going {
             self.pause.take();
             if (self.is_over)() {
+                figures.age(one.ended_at);
                 break;
             }
             let tally = Tally { folders: 1, bytes: one.run.bytes };
@@ -161,7 +181,10 @@ impl Sweep<'_> {
                     removed.add(tally);
                     figures.gone(names.told(&one.run.workflow), tally);
                 }
-                Err(error) => figures.failures.add(error.to_string()),
+                Err(error) => {
+                    figures.age(one.ended_at);
+                    figures.failures.add(error.to_string());
+                }
             }
         }
         removed

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use kelos_engine::clock::Clock;
-use kelos_executors::workers::HeldRuns;
+use kelos_executors::workers::{HeldFolders, HeldRuns};
 use kelos_model::history::HistorySettings;
 
 use super::consent::Consent;
@@ -55,7 +55,13 @@ fn sweep(said: Option<&HistorySettings>, held: &HeldRuns, now: Timestamp, known:
     let mut witness = DiskWitness { held, is_agreed, by_project, open: BTreeSet::new() };
     let (roots, pause): ([PathBuf; 1], _) = ([held.root().to_owned()], Pause::default());
     let sweep = Sweep { settings, roots: &roots, witness: &mut witness, now, pause, is_over: &is_over };
-    let outcome = sweep.run(&|figures, removed| note(known, figures, removed));
+    let outcome = sweep.run(&|figures, removed| {
+        let (looked_at, oldest_at) = (figures.at, figures.oldest);
+        let all = (figures.all.folders, figures.all.bytes);
+        note(known, figures, removed);
+        let removed = lock(known).removed;
+        held.tell(HeldFolders { looked_at, all, oldest_at, removed: (removed.folders, removed.bytes) });
+    });
     if let Err(error) = outcome {
         tracing::warn!("failed to {error}; the folders of runs stay as they are for now");
         return;

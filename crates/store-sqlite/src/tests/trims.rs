@@ -51,7 +51,7 @@ fn a_file_from_before_is_rebuilt_when_it_is_brought_up_to_date() {
     assert_eq!(number(&path, "PRAGMA auto_vacuum"), 0);
     let store = SqliteStore::open(&path).unwrap();
     assert_eq!(number(&path, "PRAGMA auto_vacuum"), 2);
-    assert_eq!(store.reader().trimmed().unwrap(), RemovedHistory { is_new: true, ..RemovedHistory::default() });
+    assert_eq!(store.reader().removed_history().unwrap(), RemovedHistory { is_new: true, ..RemovedHistory::default() });
     let new = folder.path().join("new.db");
     drop(SqliteStore::open(&new).unwrap());
     assert_eq!(number(&new, "PRAGMA auto_vacuum"), 2);

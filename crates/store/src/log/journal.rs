@@ -119,6 +119,7 @@ impl<S: LocalState + 'static> LogJournal<S> {
                 trouble: Arc::default(),
                 monotonic: monotonic.clone(),
                 abreast: Arc::default(),
+                applying: Arc::default(),
                 replica,
             };
             Replica { state: Mutex::new(state), folder, form, foreign: Mutex::default(), shown }

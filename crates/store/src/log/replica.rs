@@ -89,6 +89,7 @@ impl<S: LocalState> Replica<S> {
             if nth == 0 && matches!(read_entry(entry, self.form), Ok(EntryBody::Plug(_))) {
                 is_true(state.position()?, log, self.form)?;
             }
+            let began = (self.shown.monotonic)();
             if let Err(error) = apply(&mut *state, entry, self.form) {
                 drop(state);
                 // A log that lost its end, and has another one now, says so.
@@ -101,6 +102,7 @@ impl<S: LocalState> Replica<S> {
                     other => other,
                 });
             }
+            self.shown.applying.add((self.shown.monotonic)().saturating_sub(began));
             self.shown.follow(entry.position);
         }
         if entries.len() < PAGE {

@@ -8,6 +8,7 @@ use super::entry::Reign;
 use super::keeper::{LeaseView, Monotonic};
 use super::{LeaseRecord, Log, LogStore};
 use crate::contract::StoreError;
+use crate::durations::{CountedDurations, Durations};
 
 /// The log as a node sees it. Cheap to clone; it stays up to date.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct LogState {
     pub(super) monotonic: Monotonic,
     /// The latest moment of the monotonic clock at which this node had all that the log had; none before the first.
     pub(super) abreast: Arc<Mutex<Option<Duration>>>,
+    /// The durations of applying an entry that was read from the log.
+    pub(super) applying: Arc<Durations>,
     pub(super) replica: Weak<dyn Copies>,
 }
 
@@ -145,6 +148,12 @@ impl LogState {
         }
         let abreast = (*self.abreast.lock().unwrap_or_else(PoisonError::into_inner))?;
         Some((self.monotonic)().saturating_sub(abreast))
+    }
+
+    /// The durations of applying entries that were read from the log, which are those of other leaders, since this node started.
+    #[must_use]
+    pub fn applied(&self) -> CountedDurations {
+        self.applying.now()
     }
 
     /// The time for which this node may still trust its lease if that is not renewed; none while it does not lead.

@@ -231,7 +231,7 @@ impl Queries for MemoryDisk {
         Ok(TurnContent { missing, deletions })
     }
 
-    fn trimmed(&self) -> Result<RemovedHistory, StoreError> {
+    fn removed_history(&self) -> Result<RemovedHistory, StoreError> {
         Ok(RemovedHistory { is_new: true, ..self.state().trimmed })
     }
 

@@ -313,8 +313,8 @@ fn compare(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw:
     }
     same(&walk::slots(&*left, &SlotFilter::default(), 9), &world.listed(), "all slots");
     same(&walk::events(&*left, About::Anything, 99), &world.left(), "the log");
-    let trimmed = left.trimmed().unwrap();
-    assert_eq!(trimmed, RemovedHistory { is_new: trimmed.is_new, ..right.trimmed().unwrap() });
+    let trimmed = left.removed_history().unwrap();
+    assert_eq!(trimmed, RemovedHistory { is_new: trimmed.is_new, ..right.removed_history().unwrap() });
 }
 
 fn compare_recalls(left: &mut dyn Journal, right: &mut dyn Journal, world: &World, draw: &mut Draw) {

@@ -38,7 +38,7 @@ pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Pla
     let mut store = place.open();
     let lease = lead(&mut *store);
     let mut world = World::default();
-    assert_eq!(store.reader().trimmed().unwrap().turn, 0);
+    assert_eq!(store.reader().removed_history().unwrap().turn, 0);
     for hours in 0..5 {
         world.run_to(&slot_at("a", hours), Outcome::Succeeded);
         tell(&mut world, fact("x", Some(&hours.to_string()), 1));
@@ -53,7 +53,7 @@ pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Pla
 
     let mut store = place.open();
     let reader = store.reader();
-    let trimmed = reader.trimmed().unwrap();
+    let trimmed = reader.removed_history().unwrap();
     assert_eq!((trimmed.turn, trimmed.event, trimmed.at), (4, 24, Some(hour(3))));
     assert_eq!((trimmed.events, trimmed.runs), (13, 2));
     let left: Vec<u64> = walk::events(&*reader, About::Anything, 7).iter().map(|record| record.seq).collect();
@@ -97,7 +97,7 @@ pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Pla
         let trim = Some(Trim { until, stretches: vec![(1, 6)] });
         store.commit(lease, &Commit { at: hour(9), trim, ..Commit::default() }).unwrap();
     }
-    let trimmed = reader.trimmed().unwrap();
+    let trimmed = reader.removed_history().unwrap();
     assert_eq!((trimmed.turn, trimmed.events), (4, 13));
     let page = reader.events(&EventFilter::after(11), PageRequest::oldest(1)).unwrap();
     assert_eq!(page.rows[0].seq, 19);

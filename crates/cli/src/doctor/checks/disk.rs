@@ -24,11 +24,7 @@ const SOON: u64 = 30;
 pub(in crate::doctor) struct Space {
     /// The folders that are on it, in words.
     pub(in crate::doctor) holds: String,
-    pub(in crate::doctor) free: u64,
-    pub(in crate::doctor) total: u64,
-    /// Files that can still be made; none if its kind of file system does not count them.
-    pub(in crate::doctor) free_files: Option<u64>,
-    pub(in crate::doctor) total_files: u64,
+    pub(in crate::doctor) disk: DiskSpace,
 }
 
 /// The files of the database.
@@ -87,7 +83,9 @@ pub(in crate::doctor) fn judge(usage: &DiskUsage) -> Vec<Diagnosis> {
 }
 
 fn summary(usage: &DiskUsage) -> String {
-    let free = |space: &Space| format!("{} of {} are free for {}", bytes(space.free), bytes(space.total), space.holds);
+    let free = |space: &Space| {
+        format!("{} of {} are free for {}", bytes(space.disk.free), bytes(space.disk.total), space.holds)
+    };
     let mut parts: Vec<String> = usage.spaces.iter().map(free).collect();
     if let Some(DatabaseFiles { bytes: size, log_bytes, .. }) = &usage.database {
         parts.push(format!("kelos.db has {}, its write-ahead log {}", bytes(*size), bytes(*log_bytes)));
@@ -101,10 +99,10 @@ fn summary(usage: &DiskUsage) -> String {
 }
 
 fn space(space: &Space) -> Option<Diagnosis> {
-    let is_low = DiskSpace { free: space.free, total: space.total }.is_low();
-    let words = format!("only {} of {} are free for {}", bytes(space.free), bytes(space.total), space.holds);
+    let is_low = space.disk.is_low();
+    let words = format!("only {} of {} are free for {}", bytes(space.disk.free), bytes(space.disk.total), space.holds);
     let advice = "make room: let folders of runs go sooner, by \"history\" in the file of --config; kelos storage says what takes how much";
-    match (space.free < FULL, is_low) {
+    match (space.disk.free < FULL, is_low) {
         (true, _) => Some(Diagnosis::wrong(CHECK, words, advice)),
         (false, true) => Some(Diagnosis::warning(CHECK, words, advice)),
         (false, false) => None,
@@ -112,12 +110,14 @@ fn space(space: &Space) -> Option<Diagnosis> {
 }
 
 fn files(space: &Space) -> Option<Diagnosis> {
-    let free = space.free_files.filter(|_| space.total_files > 0)?;
+    let free = space.disk.free_files.filter(|_| space.disk.total_files > 0)?;
     let words = format!("only {free} more files can be made for {} (inodes)", space.holds);
     let advice = "delete small files there: each run has a folder with five of them in runs/";
     match free {
         0..1000 => Some(Diagnosis::wrong(CHECK, words, advice)),
-        _ if free < space.total_files / LOW_PART && free < 100_000 => Some(Diagnosis::warning(CHECK, words, advice)),
+        _ if free < space.disk.total_files / LOW_PART && free < 100_000 => {
+            Some(Diagnosis::warning(CHECK, words, advice))
+        }
         _ => None,
     }
 }
@@ -132,7 +132,7 @@ fn log(database: &DatabaseFiles) -> Option<Diagnosis> {
 fn growth(database: &DatabaseFiles, space: &Space) -> Option<Diagnosis> {
     let days = database.age?.as_secs() / DAY;
     let daily = database.bytes.checked_div(days).filter(|daily| *daily > 0)?;
-    let left = space.free / daily;
+    let left = space.disk.free / daily;
     let words = format!("kelos.db grows by {} a day: the disk is full in {}", bytes(daily), span(days_long(left)));
     let advice = "plan a larger disk, or fewer slots";
     (left < SOON).then(|| Diagnosis::warning(CHECK, words, advice))
@@ -168,7 +168,7 @@ mod tests {
 
     fn space_of(free: u64, total: u64, free_files: u64) -> Space {
         let holds = "the state".to_owned();
-        Space { holds, free, total, free_files: Some(free_files), total_files: 1_000_000 }
+        Space { holds, disk: DiskSpace { free, total, free_files: Some(free_files), total_files: 1_000_000 } }
     }
 
     fn usage(space: Space, [bytes, log_bytes, days]: [u64; 3], [file_size, open_files]: [u64; 2]) -> DiskUsage {

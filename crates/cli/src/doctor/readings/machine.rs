@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kelos_executors::local::{WalkEntry, walk};
-use rustix::fs::{Access, access, statvfs};
+use kelos_executors::local::{DiskSpace, WalkEntry, walk};
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use super::data::DataReading;
@@ -30,7 +30,7 @@ pub(super) fn disk(state: &Path, data: Option<&DataReading>, is_up: bool) -> Dis
     let places =
         [("the state", state.to_owned()), ("runs", state.join(RUNS)), ("temporary files", std::env::temp_dir())];
     let mut by_device: BTreeMap<u64, usize> = BTreeMap::new();
-    let mut spaces: Vec<(Space, Vec<&str>)> = Vec::new();
+    let mut spaces: Vec<(DiskSpace, Vec<&str>)> = Vec::new();
     for (holds, path) in places {
         let Some(path) = existing(path) else { continue };
         let Ok(device) = std::fs::metadata(&path).map(|meta| meta.dev()) else { continue };
@@ -42,11 +42,11 @@ pub(super) fn disk(state: &Path, data: Option<&DataReading>, is_up: bool) -> Dis
             }
             None => {
                 by_device.insert(device, spaces.len());
-                spaces.extend(space(&path).map(|space| (space, vec![holds])));
+                spaces.extend(DiskSpace::of(&path).map(|disk| (disk, vec![holds])));
             }
         }
     }
-    let spaces = spaces.into_iter().map(|(space, held)| Space { holds: enumerated(&held), ..space }).collect();
+    let spaces = spaces.into_iter().map(|(disk, held)| Space { holds: enumerated(&held), disk }).collect();
     let (database, runs) = (data.and_then(|data| data.files.clone()), run_folders(&state.join(RUNS)));
     DiskUsage { spaces, database, runs, limits: limits(state, is_up) }
 }
@@ -70,18 +70,6 @@ fn enumerated(names: &[&str]) -> String {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         _ => names.concat(),
     }
-}
-
-fn space(path: &Path) -> Option<Space> {
-    let stat = statvfs(path).ok()?;
-    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-    Some(Space {
-        holds: String::new(),
-        free: bytes(stat.f_bavail),
-        total: bytes(stat.f_blocks),
-        free_files: Some(stat.f_favail).filter(|_| stat.f_files > 0),
-        total_files: stat.f_files,
-    })
 }
 
 /// The limits of the server's process where it is known, else of this one.
@@ -183,7 +171,7 @@ mod tests {
     fn a_folder_that_is_not_there_yet_has_the_space_of_the_one_above() {
         let dir = tempfile::tempdir().expect("a folder");
         let usage = disk(&dir.path().join("none/state"), None, false);
-        assert!(usage.spaces[0].total > 0 && usage.spaces[0].holds.starts_with("the state"), "{usage:?}");
+        assert!(usage.spaces[0].disk.total > 0 && usage.spaces[0].holds.starts_with("the state"), "{usage:?}");
     }
 
     #[test]
