@@ -13,6 +13,7 @@ mod jobs;
 mod limits;
 mod naming;
 mod new;
+mod node_alerts;
 mod node_figures;
 mod node_pages;
 mod nodes;

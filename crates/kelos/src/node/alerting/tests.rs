@@ -165,10 +165,12 @@ async fn a_run_that_takes_too_long_is_told_with_all_that_waits_for_it() {
     assert_eq!(told["members"], json!(["load@2026-01-01T04:00:00.000Z"]), "{told}");
 }
 
-/// An address at which nobody answers.
+/// An address at which whoever connects is sent away. The port stays taken, so that nobody else answers there.
 fn silence() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    address
 }
 
 /// Workflows of which one looks for a file of each hour at an endpoint, and the other waits for it.
