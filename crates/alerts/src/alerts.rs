@@ -9,6 +9,7 @@ mod lapse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -17,7 +18,8 @@ use kelos_executors::workers::Hub;
 use kelos_model::register::ALERTS_BUCKET;
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
+use tokio::time::timeout;
 
 use crate::book::{Book, Observation};
 use crate::channel::{Clients, SendError};
@@ -29,6 +31,8 @@ use lapse::Lapse;
 
 /// The register of the book, in its bucket.
 const KEY: &str = "book";
+/// The time that a node which ends gives a notice on its way, and the register.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A look at what is wrong now and in no event.
 pub type Lookout = Box<dyn Fn() -> Observation + Send + Sync>;
@@ -78,6 +82,10 @@ struct AlertReader {
     stored: watch::Sender<u64>,
     /// Changes when something was accepted, and has to be stored.
     settled: watch::Sender<u64>,
+    /// Whether notices are sent. Read from the choice of a notice until its acceptance is noted, so that whoever ends it waits for those.
+    sending: RwLock<bool>,
+    /// Held while the register is written, so that an older book never comes after a newer one.
+    storing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -108,8 +116,21 @@ impl Alerts {
         let AlertParts { settings, url, handle, trust, hub, lookout } = parts;
         let (url, clients) = (settings.url.clone().or(url), Clients::new(&trust));
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
-        let lapse = Mutex::default();
-        let parts = AlertReader { settings, url, handle, clients, hub, lookout, state, lapse, stored, settled };
+        let (lapse, sending, storing) = (Mutex::default(), RwLock::new(true), tokio::sync::Mutex::default());
+        let parts = AlertReader {
+            settings,
+            url,
+            handle,
+            clients,
+            hub,
+            lookout,
+            state,
+            lapse,
+            stored,
+            settled,
+            sending,
+            storing,
+        };
         let shared = Arc::new(parts);
         let alerts = Alerts { shared };
         runtime.spawn(alerts.clone().run());
@@ -155,6 +176,18 @@ impl Alerts {
         let sent = found.send(&notice, &details, clients, handle.now()).await;
         self.note(channel, &sent);
         sent.map_err(|error| TestError::NotSent(error.to_string()))
+    }
+
+    /// Sends nothing any more, and records what channels have accepted: before the engine ends, so that whoever leads next does not send it
+    /// again. Waits a few seconds for a notice that is on its way.
+    pub async fn end(&self) {
+        let ended = async {
+            *self.shared.sending.write().await = false;
+            self.store().await
+        };
+        if let Ok(Err(problem)) = timeout(LAST_WORDS, ended).await {
+            tracing::warn!("failed to {problem}; alerts that were accepted last may be sent again");
+        }
     }
 
     async fn run(self) {

@@ -574,6 +574,10 @@ impl Node {
     pub async fn stop(&self) {
         self.desk.take_back().await;
         self.history.iter().for_each(History::end);
+        #[cfg(feature = "alerts")]
+        if let Some(alerts) = &self.alerts {
+            alerts.end().await;
+        }
         #[cfg(feature = "checkpoints")]
         let leads = matches!(self.handle.status(), engine::Status::Leading { .. });
         self.handle.stop().await;

@@ -20,7 +20,9 @@ impl Alerts {
         let mut failures = 0;
         loop {
             stored.mark_unchanged();
-            let Some(notice) = self.next_notice(channel) else {
+            let sending = self.shared.sending.read().await;
+            let Some(notice) = self.next_notice(channel).filter(|_| *sending) else {
+                drop(sending);
                 if let Ok(Err(_)) = timeout(LOOK, stored.changed()).await {
                     return;
                 }
@@ -29,6 +31,7 @@ impl Alerts {
             let sent = self.deliver(channel, &notice).await;
             self.note(channel, &sent);
             if let Err(SendError::Away(_)) = sent {
+                drop(sending);
                 failures += 1;
                 sleep(wait_after(failures)).await;
                 continue;

@@ -211,7 +211,8 @@ impl Alerts {
     }
 
     /// Writes the register where it has to be written.
-    async fn store(&self) -> Result<(), String> {
+    pub(super) async fn store(&self) -> Result<(), String> {
+        let _storing = self.shared.storing.lock().await;
         let (value, version, cursor, stored_keys) = {
             let state = self.state();
             let Some(book) = &state.book else { return Ok(()) };
