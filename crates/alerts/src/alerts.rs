@@ -174,7 +174,7 @@ impl Alerts {
         let notice = Notice::test(channel, handle.now(), by);
         let details = Details { link: url.as_ref().map(|url| format!("{url}/ui")), ..Details::default() };
         let sent = found.send(&notice, &details, clients, handle.now()).await;
-        self.note(channel, &sent);
+        self.note(&notice, &sent);
         sent.map_err(|error| TestError::NotSent(error.to_string()))
     }
 
@@ -223,11 +223,12 @@ impl Alerts {
         Book::restore(self.shared.settings.rules.clone(), stored).ok()
     }
 
-    /// Notes what became of a notice for a channel.
-    fn note(&self, channel: &str, sent: &Result<(), SendError>) {
+    /// Notes what became of a notice.
+    fn note(&self, notice: &Notice, sent: &Result<(), SendError>) {
+        let channel = &notice.channel;
         let now = self.shared.handle.now();
         let mut state = self.state();
-        let tally = state.tallies.entry(channel.to_owned()).or_default();
+        let tally = state.tallies.entry(channel.clone()).or_default();
         match sent {
             Ok(()) => {
                 tally.sent += 1;
@@ -235,7 +236,10 @@ impl Alerts {
             }
             Err(error) => {
                 let words = error.to_string();
-                if tally.problem.as_ref() != Some(&words) {
+                if let SendError::Refused(_) = error {
+                    let key = &notice.key;
+                    tracing::warn!(channel, key, "failed to {words}; the alert is given up: {}", notice.words);
+                } else if tally.problem.as_ref() != Some(&words) {
                     tracing::warn!(channel, "failed to {words}");
                 }
                 tally.failed += 1;

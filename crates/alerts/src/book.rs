@@ -5,20 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::{BackfillId, EventRecord, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
 use crate::incident::{Incident, RuleReport};
-use crate::notice::Notice;
+use crate::notice::{Notice, key};
 use crate::phase::Phase;
 use crate::rule::{About, Rule};
 use crate::signal::{Change, Directory, Signal, signals};
 
 /// The most notices that wait for one channel: beyond them the oldest is given up.
-const MOST_WAITING: usize = 1_000;
+pub(crate) const MOST_WAITING: usize = 1_000;
+/// How far the clock may have been ahead of a moment that comes later; beyond that it was wrong, and is set back.
+const AHEAD: SignedDuration = SignedDuration::from_mins(5);
+/// How long an endpoint or a disk may be out of sight before that is taken for its end: nothing asks for it any more.
+const OUT_OF_SIGHT: SignedDuration = SignedDuration::from_hours(1);
 
 /// Something that is wrong now and in no event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub struct Trouble {
     pub cause: String,
     /// The members that it has, such as slots, each with the workflow that it is about.
     pub members: Vec<(String, About)>,
+    /// Workflows that it is about besides, such as those that an endpoint holds.
+    pub concerns: Vec<About>,
     /// The number of members beyond those.
     pub more: u64,
     /// The trouble in one sentence.
@@ -39,7 +45,7 @@ impl Trouble {
     /// A trouble whose cause is its only member, and which is about one workflow or the server.
     #[must_use]
     pub fn new(condition: Condition, cause: String, about: About, words: String) -> Trouble {
-        Trouble { condition, members: vec![(cause.clone(), about)], cause, more: 0, words }
+        Trouble { condition, members: vec![(cause.clone(), about)], cause, concerns: Vec::new(), more: 0, words }
     }
 }
 
@@ -75,6 +81,20 @@ struct BookForm {
     outbox: Vec<Notice>,
     #[serde(default)]
     backfills: BTreeMap<BackfillId, RunningBackfill>,
+    /// The key of the rules by which it was kept; empty in books from before there was one.
+    #[serde(default)]
+    rules: String,
+    /// The moment since which those are the rules.
+    #[serde(default)]
+    ruled_at: Timestamp,
+}
+
+/// The rules by which a book was kept before.
+#[derive(Debug, Clone)]
+struct FormerRules {
+    key: String,
+    /// The position of the log up to which nothing is news for the rules of now; none before that is known.
+    until: Option<u64>,
 }
 
 /// The name of an incident in the book.
@@ -93,19 +113,24 @@ pub struct Book {
     backfills: BTreeMap<BackfillId, RunningBackfill>,
     /// Stored incidents of which no look has said yet whether they still last: nothing is told of them.
     unseen: BTreeSet<Cause>,
+    /// When a look named or missed each of those that are over once they are out of sight.
+    sighted: BTreeMap<Cause, Timestamp>,
+    ruled_at: Timestamp,
+    /// None if the rules of now are those of before.
+    former: Option<FormerRules>,
     /// When the next timer ends; none if it has to be looked for, or there is none.
     next: Option<Option<Timestamp>>,
     /// Counts the changes of what waits to be sent.
     version: u64,
-    /// Notices that were given up because too many waited.
-    given_up: u64,
+    /// Notices that were given up because too many waited, and of which nobody was told yet.
+    given_up: Vec<Notice>,
 }
 
 impl Book {
     /// An empty book, which begins behind a position of the log.
     #[must_use]
     pub fn new(rules: Vec<Rule>, cursor: u64, now: Timestamp) -> Book {
-        Book::of(rules, BookForm { cursor, clock: now, ..BookForm::default() })
+        Book::of(rules, BookForm { cursor, clock: now, ruled_at: now, ..BookForm::default() })
     }
 
     /// The book as it was stored.
@@ -118,7 +143,8 @@ impl Book {
     }
 
     fn of(rules: Vec<Rule>, stored: BookForm) -> Book {
-        let BookForm { cursor, clock, incidents, outbox, backfills } = stored;
+        let BookForm { cursor, clock, incidents, outbox, backfills, rules: kept_by, ruled_at } = stored;
+        let is_other = !kept_by.is_empty() && kept_by != key_of(&rules);
         let mut book = Book {
             rules,
             cursor,
@@ -128,9 +154,12 @@ impl Book {
             outbox,
             backfills,
             unseen: BTreeSet::new(),
+            sighted: BTreeMap::new(),
+            ruled_at,
+            former: is_other.then_some(FormerRules { key: kept_by, until: None }),
             next: None,
             version: 0,
-            given_up: 0,
+            given_up: Vec::new(),
         };
         for incident in incidents {
             let named = incident.members.keys().filter(|_| !incident.condition.is_observed());
@@ -142,9 +171,45 @@ impl Book {
             }
             book.incidents.insert(cause, incident);
         }
-        let channels: BTreeSet<&String> = book.rules.iter().flat_map(|rule| &rule.to).collect();
-        book.outbox.retain(|notice| channels.contains(&notice.channel));
+        book.drop_channels();
         book
+    }
+
+    /// Drops what waits for channels that no rule names any more. An incident whose first notice is among it was not told by them.
+    fn drop_channels(&mut self) {
+        for rule in &self.rules {
+            // Books from before channels were recorded.
+            let told = self.incidents.values_mut().filter_map(|incident| incident.told.get_mut(&rule.name));
+            told.filter(|told| told.to.is_empty()).for_each(|told| told.to.extend(rule.to.iter().cloned()));
+        }
+        let named: BTreeSet<&String> = self.rules.iter().flat_map(|rule| &rule.to).collect();
+        let (kept, dropped): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.outbox).into_iter().partition(|notice| named.contains(&notice.channel));
+        self.outbox = kept;
+        for notice in dropped.iter().filter(|notice| notice.phase == Phase::Opened) {
+            let mut incidents = self.incidents.values_mut();
+            let Some(incident) = incidents.find(|one| Notice::name(one, &notice.rule) == notice.incident) else {
+                continue;
+            };
+            if let Some(told) = incident.told.get_mut(&notice.rule) {
+                told.to.remove(&notice.channel);
+            }
+            incident.told.retain(|_, told| !told.to.is_empty());
+        }
+    }
+
+    /// Goes on with rules that are others than those by which the book was kept, if they are: what happened up to a position of the log, and
+    /// is over, is no news for them.
+    pub fn take_rules(&mut self, until: u64, now: Timestamp) {
+        if let Some(former) = &mut self.former {
+            (former.until, self.ruled_at) = (Some(until), now);
+            self.next = None;
+        }
+    }
+
+    /// Whether nothing is told yet, since it is not known yet what is over.
+    fn catches_up(&self) -> bool {
+        self.former.as_ref().is_some_and(|former| former.until.is_none_or(|until| self.cursor < until))
     }
 
     /// The book as it is stored.
@@ -156,6 +221,8 @@ impl Book {
             incidents: self.incidents.values().cloned().collect(),
             outbox: self.outbox.clone(),
             backfills: self.backfills.clone(),
+            rules: self.former.as_ref().map_or_else(|| key_of(&self.rules), |former| former.key.clone()),
+            ruled_at: self.ruled_at,
         };
         serde_json::to_value(stored).unwrap_or_default()
     }
@@ -190,6 +257,7 @@ impl Book {
     /// The first notice for a channel that is due.
     #[must_use]
     pub fn due_for(&self, channel: &str, now: Timestamp) -> Option<&Notice> {
+        let now = now.max(self.clock);
         self.outbox.iter().find(|notice| notice.channel == channel && notice.due <= now)
     }
 
@@ -205,10 +273,9 @@ impl Book {
         self.backfills.keys()
     }
 
-    /// The number of notices that were given up because too many waited for their channel.
-    #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    /// Takes the notices that were given up because too many waited for their channel.
+    pub fn take_given_up(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.given_up)
     }
 
     /// When the next timer ends, be it one of a rule or the end of quiet hours.
@@ -221,11 +288,11 @@ impl Book {
 
     /// Enters an event, and tells before it what was due by then.
     pub fn read(&mut self, record: &EventRecord, directory: &dyn Directory) {
-        let at = record.at.max(self.clock);
-        if self.next_due().is_some_and(|next| next <= at) {
-            self.advance(at);
+        self.set_clock(record.at);
+        if self.next_due().is_some_and(|next| next <= self.clock) {
+            self.tell_due();
         }
-        (self.cursor, self.clock) = (record.seq, at);
+        self.cursor = record.seq;
         for signal in signals(record) {
             self.enter(signal, record.seq, directory);
         }
@@ -233,8 +300,23 @@ impl Book {
 
     /// Tells what is due by a moment.
     pub fn advance(&mut self, now: Timestamp) {
-        self.clock = self.clock.max(now);
-        while let Some((due, what)) = self.earliest().filter(|(due, _)| *due <= now) {
+        self.set_clock(now);
+        if self.former.is_some() && !self.catches_up() {
+            self.former = None;
+            self.version += 1;
+            let past = |incident: &Incident| incident.forgotten_at().is_some_and(|at| at <= self.clock);
+            let past: Vec<Cause> =
+                self.incidents.iter().filter(|(_, one)| past(one)).map(|(cause, _)| cause.clone()).collect();
+            past.iter().for_each(|cause| self.forget(cause));
+        }
+        self.tell_due();
+    }
+
+    fn tell_due(&mut self) {
+        if self.catches_up() {
+            return;
+        }
+        while let Some((due, what)) = self.earliest().filter(|(due, _)| *due <= self.clock) {
             match what {
                 Timer::Tell(cause, rule, phase, number) => self.tell(&cause, rule, (phase, number), due),
                 Timer::Forget(cause) => self.forget(&cause),
@@ -243,34 +325,57 @@ impl Book {
         self.next = None;
     }
 
+    /// Sets the clock to a moment. It goes back only if it was clearly ahead, and then with all that was noted by it: otherwise nothing would
+    /// be told until that time has come.
+    fn set_clock(&mut self, at: Timestamp) {
+        if self.clock.duration_since(at) <= AHEAD {
+            self.clock = self.clock.max(at);
+            return;
+        }
+        (self.clock, self.ruled_at, self.next) = (at, self.ruled_at.min(at), None);
+        self.version += 1;
+        self.incidents.values_mut().for_each(|incident| incident.set_back(at));
+        self.outbox.iter_mut().for_each(|notice| notice.due = notice.due.min(at));
+        self.sighted.values_mut().for_each(|sighted| *sighted = at.min(*sighted));
+    }
+
     /// Enters what a look at the process found at a moment.
     pub fn observe(&mut self, found: &Observation, now: Timestamp) {
-        let now = now.max(self.clock);
         self.advance(now);
         let present: BTreeSet<Cause> = found.troubles.iter().map(|one| (one.condition, one.cause.clone())).collect();
-        let is_over = |cause: &Cause| {
-            !present.contains(cause)
-                && !cause.0.is_moment()
-                && (found.well.contains(cause) || found.knows.contains(&cause.0))
-        };
-        let over: Vec<Cause> =
-            self.incidents.keys().filter(|cause| cause.0.is_observed() && is_over(cause)).cloned().collect();
-        over.iter().for_each(|cause| self.close(cause));
-        for Trouble { condition, cause, members, more, words } in found.troubles.iter().cloned() {
+        let of_looks = |cause: &&Cause| cause.0.is_observed() && !cause.0.is_moment() && !present.contains(*cause);
+        let missing: Vec<Cause> = self.incidents.keys().filter(of_looks).cloned().collect();
+        for cause in missing {
+            let is_known = found.well.contains(&cause) || found.knows.contains(&cause.0);
+            if is_known || self.is_out_of_sight(&cause) {
+                self.close(&cause);
+            }
+        }
+        for Trouble { condition, cause, members, concerns, more, words } in found.troubles.iter().cloned() {
             let (seq, now) = (self.cursor, self.clock);
             let cause = (condition, cause);
             self.unseen.remove(&cause);
+            if condition.fades() {
+                self.sighted.insert(cause.clone(), now);
+            }
             let incident = self.incidents.entry(cause).or_insert_with_key(|cause| Incident::new(cause, seq, now));
             (incident.words, incident.more) = (words, more);
-            incident.set_members(members, seq, now);
+            incident.set_members(members, seq, now, &self.rules);
+            concerns.into_iter().for_each(|about| incident.concern(about, now, &self.rules));
         }
         self.next = None;
+    }
+
+    /// Whether no look has named something for long enough.
+    fn is_out_of_sight(&mut self, cause: &Cause) -> bool {
+        let clock = self.clock;
+        cause.0.fades() && clock.duration_since(*self.sighted.entry(cause.clone()).or_insert(clock)) >= OUT_OF_SIGHT
     }
 
     /// Tells that a backfill is done, with what came of it.
     pub fn finish(&mut self, backfill: &BackfillId, words: String, now: Timestamp) {
         let Some(RunningBackfill { seq, about }) = self.backfills.remove(backfill) else { return };
-        self.clock = self.clock.max(now);
+        self.set_clock(now);
         let cause = (Condition::Backfill, backfill.to_string());
         self.begin(cause, backfill.to_string(), about, (words, None), seq);
     }
@@ -279,6 +384,8 @@ impl Book {
         let Signal { workflow, change } = signal;
         let about = || workflow.as_ref().map(|workflow| directory.about(workflow)).unwrap_or_default();
         match change {
+            Change::Began { condition: Condition::Failed | Condition::Late, .. }
+                if workflow.as_ref().is_some_and(|workflow| !directory.is_defined(workflow)) => {}
             Change::Began { condition, cause, member, words, run, behind } => {
                 let worker = match (condition, &run) {
                     (Condition::Worker, Some(run)) => match directory.worker_of(run) {
@@ -299,8 +406,9 @@ impl Book {
                 }
             }
             Change::BackfillBegan(id) => {
-                let known = self.backfills.get(&id).map(|known| known.about.clone());
-                self.backfills.insert(id, RunningBackfill { seq, about: known.unwrap_or_else(about) });
+                let workflow = workflow.or_else(|| directory.workflow_of(&id));
+                let about = workflow.map(|workflow| directory.about(&workflow)).unwrap_or_default();
+                self.backfills.insert(id, RunningBackfill { seq, about });
             }
             Change::BackfillCancelled(id) => drop(self.backfills.remove(&id)),
         }
@@ -321,7 +429,7 @@ impl Book {
         let now = self.clock;
         let incident = self.incidents.entry(cause).or_insert_with_key(|cause| Incident::new(cause, seq, now));
         (incident.news, incident.words, incident.run) = ((seq, now), words, run);
-        incident.add(member, about, seq);
+        incident.add(member, about, seq, &self.rules);
         self.next = None;
     }
 
@@ -351,9 +459,18 @@ impl Book {
     fn close(&mut self, cause: &Cause) {
         let Some(incident) = self.incidents.remove(cause) else { return };
         self.unseen.remove(cause);
+        self.sighted.remove(cause);
         self.next = None;
-        for rule in self.rules.clone().iter().filter(|rule| incident.told.contains_key(&rule.name)) {
-            self.post(&incident, rule, (Phase::Over, incident.opened), rule.awake(self.clock));
+        for (name, told) in &incident.told {
+            let rule = self.rules.iter().find(|rule| rule.name == *name);
+            let due = rule.map_or(self.clock, |rule| rule.awake(self.clock));
+            let about = rule.and_then(|rule| incident.concern_of(rule)).or(incident.concerns.first());
+            let about = about.map(|one| one.about.clone()).unwrap_or_default();
+            let named = |channel: &&String| self.rules.iter().any(|rule| rule.to.contains(channel));
+            let to: Vec<String> = told.to.iter().filter(named).cloned().collect();
+            for channel in &to {
+                self.post(Notice::of(&incident, about.clone(), (name, channel), (Phase::Over, incident.opened), due));
+            }
         }
     }
 
@@ -365,27 +482,37 @@ impl Book {
 
     fn tell(&mut self, cause: &Cause, rule: usize, phase: (Phase, u64), due: Timestamp) {
         let (Some(incident), Some(rule)) = (self.incidents.get_mut(cause), self.rules.get(rule)) else { return };
-        let count = incident.told.get(&rule.name).map_or(0, |told| told.count) + 1;
-        incident.told.insert(rule.name.clone(), RuleReport { at: due, news: incident.news.0, count });
-        let (incident, rule) = (incident.clone(), rule.clone());
-        self.post(&incident, &rule, phase, due);
+        let mut to: BTreeSet<String> = rule.to.iter().cloned().collect();
+        let before = incident.told.remove(&rule.name);
+        let (count, mut news, mut heard) =
+            (before.as_ref().map_or(0, |told| told.count) + 1, incident.news.0, to.clone());
+        if let Some(before) = before {
+            if phase.0 == Phase::Opened {
+                // Channels that are new to the rule: the others have heard of it, and of nothing that came since.
+                to.retain(|channel| !before.to.contains(channel));
+                news = before.news;
+            }
+            heard.extend(before.to);
+        }
+        incident.told.insert(rule.name.clone(), RuleReport { at: due, news, count, to: heard });
+        let about = incident.concern_of(rule).map(|one| one.about.clone()).unwrap_or_default();
+        let notices: Vec<Notice> =
+            to.iter().map(|channel| Notice::of(incident, about.clone(), (&rule.name, channel), phase, due)).collect();
+        notices.into_iter().for_each(|notice| self.post(notice));
     }
 
-    fn post(&mut self, incident: &Incident, rule: &Rule, phase: (Phase, u64), due: Timestamp) {
+    fn post(&mut self, notice: Notice) {
         self.version += 1;
-        for channel in &rule.to {
-            let notice = Notice::of(incident, (&rule.name, channel), phase, due);
-            self.outbox.retain(|one| {
-                !(one.phase.is_superseded() && one.incident == notice.incident && one.channel == notice.channel)
-            });
-            if self.waiting(channel).count() >= MOST_WAITING
-                && let Some(oldest) = self.outbox.iter().position(|one| one.channel == *channel)
-            {
-                self.outbox.remove(oldest);
-                self.given_up += 1;
-            }
-            self.outbox.push(notice);
+        self.outbox.retain(|one| {
+            !(one.phase.is_superseded() && one.incident == notice.incident && one.channel == notice.channel)
+        });
+        if self.waiting(&notice.channel).count() >= MOST_WAITING
+            && let Some(oldest) = self.outbox.iter().position(|one| one.channel == notice.channel)
+        {
+            let oldest = self.outbox.remove(oldest);
+            self.given_up.push(oldest);
         }
+        self.outbox.push(notice);
     }
 
     /// The timer that ends first.
@@ -399,7 +526,7 @@ impl Book {
         for (cause, incident) in self.incidents.iter().filter(|(cause, _)| !self.unseen.contains(*cause)) {
             let mut is_told = true;
             for (number, rule) in self.rules.iter().enumerate() {
-                if let Some((due, phase, count)) = incident.next(rule) {
+                if let Some((due, phase, count)) = incident.next(rule, self.ruled_at) {
                     is_told = false;
                     offer(due, Timer::Tell(cause.clone(), number, phase, count));
                 }
@@ -410,6 +537,17 @@ impl Book {
         }
         first
     }
+}
+
+/// The key of rules, which others have not.
+fn key_of(rules: &[Rule]) -> String {
+    key(&rules
+        .iter()
+        .map(|rule| format!("{rule:?}"))
+        .collect::<Vec<_>>()
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>())
 }
 
 /// A timer of the book.

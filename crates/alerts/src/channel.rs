@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
-use kelos_engine::secrets::read_secret;
+use kelos_engine::secrets::{Mask, read_secret};
 use kelos_executors::http::{Answer, Http, Method, StatusCode, Url};
 use kelos_model::secret::SecretSource;
 use kelos_tls::Trust;
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "idempotency-key";
 /// The header with the signature.
 const SIGNATURE: &str = "kelos-signature";
+/// The length from which on a part of an address may be a secret by itself.
+const SHORTEST_PART: usize = 6;
 /// More of what a command says about its failure is not shown.
 const LONGEST_WORDS: usize = 200;
 
@@ -157,8 +159,14 @@ impl Channel {
                 let (url, secret) = read().await.map_err(SendError::Away)?;
                 let url = Url::parse(&url).map_err(|error| SendError::Away(format!("read the address: {error}")))?;
                 let body = template.body(notice, details, secret.as_deref()).to_string();
-                let signs = secret.filter(|_| *template != Template::Pagerduty);
-                post(&clients.http, url, &notice.key, body, signs.map(|secret| (secret, now))).await
+                let mask = mask_of(&url, secret.as_deref());
+                let is_keyed = *template == Template::Pagerduty;
+                let signs = secret.filter(|_| !is_keyed).map(|secret| (secret, now));
+                let answer = post(&clients.http, &url, &notice.key, body, signs).await?.masked(&mask);
+                judge(&answer, is_keyed).map_err(|is_final| {
+                    let why = format!("post to {}: {}", url.host_str().unwrap_or_default(), answer.summary());
+                    if is_final { SendError::Refused(why) } else { SendError::Away(why) }
+                })
             }
         }
     }
@@ -166,32 +174,39 @@ impl Channel {
 
 async fn post(
     http: &Http,
-    url: Url,
+    url: &Url,
     key: &str,
     body: String,
     signs: Option<(String, Timestamp)>,
-) -> Result<(), SendError> {
-    let host = url.host_str().unwrap_or_default().to_owned();
-    let away = |why: String| SendError::Away(format!("post to {host}: {why}"));
-    let request = http.request(Method::POST, url).map_err(|error| away(error.to_string()))?;
+) -> Result<Answer, SendError> {
+    let away = |why: String| SendError::Away(format!("post to {}: {why}", url.host_str().unwrap_or_default()));
+    let request = http.request(Method::POST, url.clone()).map_err(|error| away(error.to_string()))?;
     let mut request = request.header("content-type", "application/json").header(KEY, key);
     if let Some((secret, now)) = signs {
         request = request.header(SIGNATURE, signature(&secret, now, &body));
     }
-    let answer = http.send_and_hear(request.body(body)).await.map_err(|error| away(error.to_string()))?;
-    judge(&answer).map_err(|is_final| {
-        let why = format!("post to {host}: {}", answer.summary());
-        if is_final { SendError::Refused(why) } else { SendError::Away(why) }
-    })
+    http.send_and_hear(request.body(body)).await.map_err(|error| away(error.to_string()))
 }
 
-/// Whether an answer accepts; if not, whether that is final. An address or a secret that is wrong can be put right, a body can't.
-fn judge(answer: &Answer) -> Result<(), bool> {
+/// Hides in an answer what is secret in a request: the secret, and the path of the address, which servers like to repeat.
+fn mask_of(url: &Url, secret: Option<&str>) -> Mask {
+    let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+    let segments = url.path_segments().into_iter().flatten().map(str::to_owned);
+    let values = url.query_pairs().map(|(_, value)| value.into_owned());
+    let parts = segments.chain(values).filter(|part| part.len() >= SHORTEST_PART);
+    let whole = [path, url.path().to_owned()].into_iter().filter(|path| path.len() > 1);
+    Mask::of(&whole.chain(parts).chain(secret.map(str::to_owned)).collect::<Vec<_>>())
+}
+
+/// Whether an answer accepts; if not, whether that is final. An address or a secret that is wrong can be put right, a body can't, unless
+/// the secret is in it.
+fn judge(answer: &Answer, is_keyed: bool) -> Result<(), bool> {
     match answer.status {
         status if status.is_success() => Ok(()),
         // It has it already.
         StatusCode::CONFLICT => Ok(()),
-        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => Err(true),
+        StatusCode::BAD_REQUEST => Err(!is_keyed),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => Err(true),
         _ => Err(false),
     }
 }
@@ -246,6 +261,21 @@ mod tests {
         // printf '1700000000.{}' | openssl dgst -sha256 -hmac key
         assert!(signature("key", now, "{}").starts_with("t=1700000000,v1="));
         assert_ne!(signature("key", now, "{}"), signature("kez", now, "{}"));
+    }
+
+    #[test]
+    fn what_a_server_repeats_of_an_address_or_a_secret_is_hidden() {
+        let url = Url::parse("https://chat.example/hooks/T0KEN-123?key=q7w8e9").unwrap();
+        let mask = mask_of(&url, Some("routing-key-1"));
+        for (said, shown) in [
+            ("Cannot POST /hooks/T0KEN-123", "Cannot POST ••••••"),
+            ("no hook T0KEN-123, key q7w8e9", "no hook ••••••, key ••••••"),
+            ("/hooks/T0KEN-123?key=q7w8e9: routing-key-1 is unknown", "••••••: •••••• is unknown"),
+            ("the text has no hooks", "the text has no hooks"),
+        ] {
+            assert_eq!(mask.text(said), shown);
+        }
+        assert!(mask_of(&Url::parse("http://127.0.0.1:9000/").unwrap(), None).is_empty());
     }
 
     #[tokio::test]

@@ -96,6 +96,12 @@ impl Condition {
         }
     }
 
+    /// Whether it is over once no look names it any more: nothing tells of an endpoint that nobody asks, or of the disk of another machine.
+    #[must_use]
+    pub const fn fades(self) -> bool {
+        matches!(self, Condition::Endpoint | Condition::Disk)
+    }
+
     /// The time that it has to last before it is told, where a rule says nothing.
     #[must_use]
     pub const fn usual_patience(self) -> SignedDuration {

@@ -43,7 +43,7 @@ impl Details {
         }
         let subject = match notice.condition {
             Condition::Failed => notice.run.as_ref().map(|run| run.slot.clone()),
-            Condition::Late => notice.members.last().and_then(|member| slot_named(member)),
+            Condition::Late => notice.latest.as_ref().or(notice.members.last()).and_then(|member| slot_named(member)),
             Condition::WillBeLate | Condition::Stuck => notice.members.first().and_then(|member| slot_named(member)),
             _ => None,
         };

@@ -42,6 +42,9 @@ pub struct Notice {
     /// The run that has the last lines of output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// The member of the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<String>,
     /// The first of the slots, files or endpoints that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<String>,
@@ -51,16 +54,17 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// A notice of an incident, from a rule to a channel. `position` is that of the event in the log that it tells of, or a count where it
-    /// tells of none.
+    /// A notice of an incident, about a workflow, from a rule to a channel. `position` is that of the event in the log that it tells of, or
+    /// a count where it tells of none.
     #[must_use]
     pub fn of(
         incident: &Incident,
+        about: About,
         (rule, channel): (&str, &str),
         (phase, position): (Phase, u64),
         due: Timestamp,
     ) -> Notice {
-        let name = key(&[rule, incident.condition.as_str(), &incident.cause, &incident.opened.to_string()]);
+        let name = Notice::name(incident, rule);
         let own = key(&[&name, channel, phase.as_str(), &position.to_string()]);
         Notice {
             key: own,
@@ -69,14 +73,20 @@ impl Notice {
             channel: channel.to_owned(),
             phase,
             condition: incident.condition,
-            about: incident.concerns.first().map(|one| one.about.clone()).unwrap_or_default(),
+            about,
             due,
             opened_at: incident.opened_at,
             words: incident.words.clone(),
             run: incident.run.clone(),
+            latest: incident.latest.clone(),
             members: incident.members.keys().take(MOST_NAMED).cloned().collect(),
             count: incident.count(),
         }
+    }
+
+    /// The name of an incident in all notices of a rule.
+    pub(crate) fn name(incident: &Incident, rule: &str) -> String {
+        key(&[rule, incident.condition.as_str(), &incident.cause, &incident.opened.to_string()])
     }
 
     /// The notice by which somebody tries a channel.
@@ -95,6 +105,7 @@ impl Notice {
             opened_at: now,
             words: format!("{by} tries the channel {channel}: nothing has happened"),
             run: None,
+            latest: None,
             members: Vec::new(),
             count: 0,
         }
@@ -102,7 +113,7 @@ impl Notice {
 }
 
 /// A key made of parts, the same in every process.
-fn key(parts: &[&str]) -> String {
+pub(crate) fn key(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update(part.len().to_le_bytes());

@@ -58,29 +58,42 @@ pub struct Signal {
 #[must_use]
 pub fn signals(record: &EventRecord) -> Vec<Signal> {
     match &record.event {
-        // The failure of a step is told with its run, once that has failed.
-        Event::Slot { slot, what } if slot.key.step().is_none() => of_slot(slot, what),
+        // The failure of a step is told with its run, once that has failed; that its worker was lost is told at once.
+        Event::Slot { slot, what } if slot.key.step().is_some() => of_step(slot, what),
+        Event::Slot { slot, what } => of_slot(slot, what),
         Event::Workflow { workflow, what } => of_workflow(workflow, what),
         Event::Backfill { backfill, what } => of_backfill(backfill, what),
         _ => Vec::new(),
     }
 }
 
+fn of_step(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
+    match what {
+        SlotEvent::Failed { run, outcome }
+        | SlotEvent::BackedOff { run, outcome, .. }
+        | SlotEvent::RunEnded { run, outcome } => lost(slot, *run, outcome).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The loss of a worker by which a run ended, if it did.
+fn lost(slot: &SlotRef, run: u32, outcome: &Outcome) -> Option<Signal> {
+    let (Outcome::Lost { reason } | Outcome::Unknown { reason }) = outcome else { return None };
+    let run = RunId { slot: slot.clone(), number: run };
+    let change = Change::Began {
+        condition: Condition::Worker,
+        // The worker is in the event that dispatched the run.
+        cause: String::new(),
+        member: slot.to_string(),
+        words: format!("the outcome of run {} of {slot} is unknown: {reason}", run.number),
+        run: Some(run),
+        behind: Vec::new(),
+    };
+    Some(Signal { workflow: Some(slot.workflow.clone()), change })
+}
+
 fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
     let signal = |change| Signal { workflow: Some(slot.workflow.clone()), change };
-    let lost = |run: u32, outcome: &Outcome| {
-        let (Outcome::Lost { reason } | Outcome::Unknown { reason }) = outcome else { return None };
-        let run = RunId { slot: slot.clone(), number: run };
-        Some(signal(Change::Began {
-            condition: Condition::Worker,
-            // The worker is in the event that dispatched the run.
-            cause: String::new(),
-            member: slot.to_string(),
-            words: format!("the outcome of run {} of {slot} is unknown: {reason}", run.number),
-            run: Some(run),
-            behind: Vec::new(),
-        }))
-    };
     match what {
         SlotEvent::Failed { run, outcome } => {
             let failed = Change::Began {
@@ -91,10 +104,10 @@ fn of_slot(slot: &SlotRef, what: &SlotEvent) -> Vec<Signal> {
                 run: Some(RunId { slot: slot.clone(), number: *run }),
                 behind: Vec::new(),
             };
-            [signal(failed), signal(late_no_more(slot))].into_iter().chain(lost(*run, outcome)).collect()
+            [signal(failed), signal(late_no_more(slot))].into_iter().chain(lost(slot, *run, outcome)).collect()
         }
         SlotEvent::BackedOff { run, outcome, .. } | SlotEvent::RunEnded { run, outcome } => {
-            lost(*run, outcome).into_iter().collect()
+            lost(slot, *run, outcome).into_iter().collect()
         }
         SlotEvent::Expired { explanation, .. } => vec![signal(expired(slot, explanation)), signal(late_no_more(slot))],
         SlotEvent::Late { deadline } => vec![signal(late(slot, *deadline))],
@@ -233,6 +246,12 @@ pub trait Directory {
     /// The project and the tags of a workflow.
     fn about(&self, workflow: &WorkflowId) -> About;
 
+    /// Whether it is defined now: nothing of one that was removed is a failure.
+    fn is_defined(&self, workflow: &WorkflowId) -> bool;
+
+    /// The workflow of a backfill.
+    fn workflow_of(&self, backfill: &BackfillId) -> Option<WorkflowId>;
+
     /// The worker that a run was given to; none if it was for no worker.
     fn worker_of(&self, run: &RunId) -> Option<String>;
 }
@@ -252,6 +271,14 @@ mod tests {
     impl Directory for Nobody {
         fn about(&self, workflow: &WorkflowId) -> About {
             About { workflow: Some(workflow.clone()), ..About::default() }
+        }
+
+        fn is_defined(&self, _: &WorkflowId) -> bool {
+            true
+        }
+
+        fn workflow_of(&self, _: &BackfillId) -> Option<WorkflowId> {
+            None
         }
 
         fn worker_of(&self, _: &RunId) -> Option<String> {

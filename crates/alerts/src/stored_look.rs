@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_explain::expectation::{self, LateAhead};
+use kelos_explain::failures;
 use kelos_explain::graph::ObstacleKind;
 use kelos_explain::roots::Root;
 use kelos_explain::stuck::{self, Kind, Stuck};
@@ -28,6 +29,11 @@ impl StoredLook<'_> {
     /// Adds what it finds to what is known of the process, whose endpoints that are away it does not tell again. Blocks.
     pub(crate) fn add_to(&self, found: &mut Observation) -> Result<(), StoreError> {
         let directory = StoredDirectory::new(self.reader);
+        for trouble in found.troubles.iter_mut().filter(|one| one.condition == Condition::Endpoint) {
+            let held = failures::held_by(self.reader, &trouble.cause, self.now)?.slots;
+            let held: BTreeSet<&WorkflowId> = held.iter().map(|slot| &slot.workflow).collect();
+            trouble.concerns = held.into_iter().map(|workflow| directory.about(workflow)).collect();
+        }
         if self.wanted.contains(&Condition::WillBeLate) {
             let ahead = expectation::late_ahead(self.reader, self.now)?;
             found.troubles.extend(will_be_late(ahead.rows, &directory));
@@ -101,6 +107,7 @@ fn will_be_late(rows: Vec<LateAhead>, directory: &dyn Directory) -> Vec<Trouble>
             condition: Condition::WillBeLate,
             cause: decides.short(),
             members: Vec::new(),
+            concerns: Vec::new(),
             more: 0,
             words: format!("{} {}", slot.short(), expected.words(deadline, false)),
         });
@@ -124,6 +131,7 @@ fn of_stuck(cause: String, rows: &[Stuck], directory: &dyn Directory) -> Trouble
         condition: Condition::Stuck,
         cause,
         members: rows.iter().map(|row| member(&row.slot, directory)).collect(),
+        concerns: Vec::new(),
         more: rows.iter().map(|row| row.others as u64).sum(),
         words: rows.first().map(words).unwrap_or_default(),
     }

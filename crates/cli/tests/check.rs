@@ -117,9 +117,31 @@ fn the_configuration_of_the_server_is_checked_with_its_watches() {
         problems.iter().all(|one| one.starts_with("error server.json:") && one.ends_with("bad-config")),
         "{problems:?}"
     );
+    folder.write("server.json", "{\n  \"traces\": {\"too\": \"http://h/\"}\n}");
+    assert_eq!(found(&folder, &["--config", "server.json"]), (1, vec!["error server.json:2:18 bad-config".to_owned()]));
     folder.write("server.json", "{\n  \"groups\": [}\n");
     assert_eq!(found(&folder, &["--config", "server.json"]), (1, vec!["error server.json:2:14 bad-config".to_owned()]));
     assert!(folder.run(&["check", "--config", "none.json"]).fails(2).contains("none.json"));
+}
+
+#[test]
+fn alerts_that_nobody_would_get_are_told() {
+    let folder = Folder::with(&[("workflows/clean.js", &script("clean", &[]))]);
+    let rules = r#"{"alerts": {"channels": {"team": {"command": ["true"]}}, "rules": [
+    {"to": ["team"], "workflow": "claen"},
+    {"to": ["team"], "workflow": "cl*", "tags": ["etll"]},
+    {"to": ["team"], "workflow": "clean", "project": "nope"}
+]}}"#;
+    folder.write("server.json", rules);
+    let expected = [2, 3, 4].map(|line| format!("warning server.json:{line}:{} bad-config", [34, 50, 54][line - 2]));
+    assert_eq!(found(&folder, &["--config", "server.json"]), (0, expected.to_vec()));
+    folder.write("server.json", r#"{"alerts": {"channels": {"team": {"command": ["true"]}}}}"#);
+    let expected = vec!["warning server.json:1:13 bad-config".to_owned()];
+    assert_eq!(found(&folder, &["--config", "server.json"]), (0, expected));
+    // A rule without a name is called by its number, which is not where the mistake is.
+    folder.write("server.json", &rules.replace("\"team\"], \"workflow\": \"cl*\"", "\"teem\"]"));
+    let expected = vec!["error server.json:3:13 bad-config".to_owned()];
+    assert_eq!(found(&folder, &["--config", "server.json"]), (1, expected));
 }
 
 #[test]

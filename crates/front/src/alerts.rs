@@ -60,7 +60,7 @@ impl App {
 fn is_seen(incident: &Incident, view: Option<&View>) -> bool {
     let has = |view: &View| {
         let of_view = |one: &Concern| one.about.workflow.as_ref().is_some_and(|workflow| view.has(workflow));
-        !incident.concerns.is_empty() && incident.concerns.iter().all(of_view)
+        !incident.concerns.is_empty() && !incident.is_wider && incident.concerns.iter().all(of_view)
     };
     view.is_none_or(has)
 }

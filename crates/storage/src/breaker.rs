@@ -40,6 +40,8 @@ pub(crate) struct Outage {
     pub(crate) since: Timestamp,
     pub(crate) cause: String,
     pub(crate) next_try: Duration,
+    /// How long it might have been tried, and nobody did.
+    pub(crate) idle: Duration,
 }
 
 /// The breaker of one endpoint.
@@ -83,7 +85,9 @@ impl Breaker {
     pub(crate) fn state(&self, now: Moment) -> Option<Outage> {
         let (pause, (since, cause)) = (self.pause.as_ref()?, self.failing.as_ref()?);
         let next_try = pause.ends.saturating_duration_since(now.instant);
-        Some(Outage { since: *since, cause: cause.clone(), next_try })
+        let idle =
+            if pause.trial_under_way { Duration::ZERO } else { now.instant.saturating_duration_since(pause.ends) };
+        Some(Outage { since: *since, cause: cause.clone(), next_try, idle })
     }
 
     /// Records an answer to a call, whatever it was: the endpoint is well.
@@ -177,8 +181,13 @@ mod tests {
             since: scene.at(5).time,
             cause: "connection refused".to_owned(),
             next_try: Duration::from_secs(1),
+            idle: Duration::ZERO,
         };
         assert_eq!(scene.admit(7), Admission::Refused(told));
+        let idle = |scene: &Scene, seconds: u64| scene.breaker.state(scene.at(seconds)).unwrap().idle.as_secs();
+        assert_eq!((idle(&scene, 8), idle(&scene, 108)), (0, 100));
+        assert_eq!(scene.admit(108), Admission::Trial);
+        assert_eq!(idle(&scene, 118), 0, "it is tried");
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct BrokenState {
     pub last_error: String,
     /// How long until it is tried again; zero if the next call is a trial, or a trial is under way.
     pub next_try: Duration,
+    /// How long it might have been tried again, and nobody asked for anything.
+    pub idle: Duration,
 }
 
 /// A file system behind its guard.
@@ -94,6 +96,7 @@ impl GuardedStore {
             since: trouble.since,
             last_error: trouble.cause,
             next_try: trouble.next_try,
+            idle: trouble.idle,
         });
         let (answered, failed) = (self.answered.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed));
         Health { endpoint: self.endpoint.clone(), under_way, answered, failed, broken }
@@ -167,7 +170,7 @@ impl GuardedStore {
     }
 
     fn refusal(&self, trouble: Outage) -> StorageError {
-        let Outage { since, cause, next_try } = trouble;
+        let Outage { since, cause, next_try, .. } = trouble;
         StorageError::Broken { endpoint: self.endpoint.clone(), since, cause, next_try }
     }
 

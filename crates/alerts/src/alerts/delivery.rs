@@ -29,7 +29,7 @@ impl Alerts {
                 continue;
             };
             let sent = self.deliver(channel, &notice).await;
-            self.note(channel, &sent);
+            self.note(&notice, &sent);
             if let Err(SendError::Away(_)) = sent {
                 drop(sending);
                 failures += 1;

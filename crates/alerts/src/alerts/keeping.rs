@@ -13,8 +13,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::lapse::Lapse;
 use super::{Alerts, KEY};
-use crate::book::Book;
+use crate::book::{Book, MOST_WAITING};
+use crate::channel::SendError;
 use crate::condition::Condition;
+use crate::rule::About;
+use crate::signal::Directory;
 use crate::stored_directory::StoredDirectory;
 use crate::stored_look::StoredLook;
 
@@ -146,6 +149,11 @@ impl Alerts {
         if looks != Looks::None {
             self.look(looks).map_err(words)?;
         }
+        let given_up = self.state().book.as_mut().map(Book::take_given_up).unwrap_or_default();
+        for notice in given_up {
+            let words = format!("keep more than {MOST_WAITING} alerts that wait");
+            self.note(&notice, &Err(SendError::Refused(words)));
+        }
         Ok(())
     }
 
@@ -162,7 +170,8 @@ impl Alerts {
         // A cursor behind the end is of a log that an older copy took the place of.
         let restored = restored.filter(|book| book.cursor() <= last);
         let is_stored = restored.is_some();
-        let book = restored.unwrap_or_else(|| Book::new(rules, last, handle.now()));
+        let mut book = restored.unwrap_or_else(|| Book::new(rules, last, handle.now()));
+        book.take_rules(last, handle.now());
         let mut state = self.state();
         state.kept = is_stored.then(|| (book.version(), book.cursor()));
         state.sendable = keys(&book);
@@ -173,14 +182,6 @@ impl Alerts {
     /// Looks at the process and at backfills, and maybe at what is stored.
     fn look(&self, looks: Looks) -> Result<(), StoreError> {
         let now = self.shared.handle.now();
-        let wanted: BTreeSet<Condition> = self.told().filter(|condition| condition.is_observed()).collect();
-        let mut observed = (!wanted.is_empty()).then(|| (self.shared.lookout)());
-        if let Some(observed) = &mut observed {
-            observed.troubles.extend(self.lapse().take().and_then(Lapse::trouble));
-        }
-        if let Some(observed) = observed.as_mut().filter(|_| looks == Looks::All) {
-            StoredLook { reader: &**self.shared.handle.reader(), wanted: &wanted, now }.add_to(observed)?;
-        }
         let backfills: Vec<BackfillId> =
             self.state().book.iter().flat_map(|book| book.backfills().cloned().collect::<Vec<_>>()).collect();
         let mut done = Vec::new();
@@ -188,6 +189,20 @@ impl Alerts {
             if let Some(words) = self.done(&id, now)? {
                 done.push((id, words));
             }
+        }
+        let wanted: BTreeSet<Condition> = self.told().filter(|condition| condition.is_observed()).collect();
+        let mut observed = (!wanted.is_empty()).then(|| (self.shared.lookout)());
+        if let Some(observed) = observed.as_mut().filter(|_| looks == Looks::All) {
+            StoredLook { reader: &**self.shared.handle.reader(), wanted: &wanted, now }.add_to(observed)?;
+        }
+        if let Some(observed) = &mut observed {
+            let directory = StoredDirectory::new(&**self.shared.handle.reader());
+            let members = observed.troubles.iter_mut().flat_map(|trouble| &mut trouble.members);
+            for about in members.map(|(_, about)| about).filter(|about| about.project.is_none()) {
+                *about = about.workflow.as_ref().map_or_else(About::default, |workflow| directory.about(workflow));
+            }
+            // It is told once: nothing that may fail comes between it and the book.
+            observed.troubles.extend(self.lapse().take().and_then(Lapse::trouble));
         }
         let mut state = self.state();
         let Some(book) = &mut state.book else { return Ok(()) };

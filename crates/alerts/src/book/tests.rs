@@ -1,3 +1,6 @@
+use kelos_model::event::BackfillEvent;
+use kelos_model::{Actor, Event, Outcome, RunId, SlotEvent, SlotRef};
+
 use super::*;
 use crate::settings::Settings;
 
@@ -19,6 +22,7 @@ fn late_ahead(cause: &str, slots: &[&str]) -> Observation {
         condition: Condition::WillBeLate,
         cause: cause.to_owned(),
         members,
+        concerns: Vec::new(),
         more: 0,
         words: "soon".to_owned(),
     };
@@ -108,7 +112,14 @@ fn of_many_causes_each_is_opened_and_over_once_whenever_the_process_dies() {
         }
         let troubles = lasts.keys().map(|cause| {
             let members = vec![(format!("report of {cause}"), About::default())];
-            Trouble { condition: Condition::WillBeLate, cause: cause.clone(), members, more: 0, words: cause.clone() }
+            Trouble {
+                condition: Condition::WillBeLate,
+                cause: cause.clone(),
+                members,
+                concerns: Vec::new(),
+                more: 0,
+                words: cause.clone(),
+            }
         });
         let known = Observation { knows: [Condition::WillBeLate].into(), ..Observation::default() };
         book.observe(&Observation { troubles: troubles.collect(), ..known }, at(minute));
@@ -140,4 +151,201 @@ fn a_stored_alert_is_told_only_once_a_look_has_seen_that_it_lasts() {
     book.observe(&late_ahead("load@1", &["report@1"]), at(60));
     book.advance(at(60));
     assert_eq!(told(&book), [(Phase::Opened, 1, 5)]);
+}
+
+/// The directory of workflows that are all defined, but for one.
+struct Shop;
+
+impl Directory for Shop {
+    fn about(&self, workflow: &WorkflowId) -> About {
+        About { workflow: Some(workflow.clone()), project: Some("shop".to_owned()), tags: Vec::new() }
+    }
+
+    fn is_defined(&self, workflow: &WorkflowId) -> bool {
+        workflow.as_str() != "gone"
+    }
+
+    fn workflow_of(&self, _: &BackfillId) -> Option<WorkflowId> {
+        Some("load".parse().unwrap())
+    }
+
+    fn worker_of(&self, _: &RunId) -> Option<String> {
+        Some("w1".to_owned())
+    }
+}
+
+fn event(seq: u64, minute: i64, event: Event) -> EventRecord {
+    EventRecord { seq, at: at(minute), previous: 0, event }
+}
+
+fn of_slot(seq: u64, minute: i64, workflow: &str, what: SlotEvent) -> EventRecord {
+    event(seq, minute, Event::Slot { slot: SlotRef::at(workflow.parse().unwrap(), at(0)), what })
+}
+
+fn failed(seq: u64, minute: i64, workflow: &str) -> EventRecord {
+    of_slot(seq, minute, workflow, SlotEvent::Failed { run: 1, outcome: Outcome::Killed })
+}
+
+fn succeeded(seq: u64, minute: i64, workflow: &str) -> EventRecord {
+    of_slot(seq, minute, workflow, SlotEvent::Succeeded { run: 2 })
+}
+
+fn backfilled(seq: u64, minute: i64, what: BackfillEvent) -> EventRecord {
+    event(seq, minute, Event::Backfill { backfill: "b1".parse().unwrap(), what })
+}
+
+/// The phase, the channel and the rule of what waits.
+fn waiting(book: &Book) -> Vec<(Phase, &str, &str)> {
+    book.notices().map(|one| (one.phase, one.channel.as_str(), one.rule.as_str())).collect()
+}
+
+/// Sends all that waits.
+fn send(book: &mut Book) {
+    let keys: Vec<String> = book.notices().map(|notice| notice.key.clone()).collect();
+    keys.iter().for_each(|key| book.settle(key));
+}
+
+/// Rules of a file with two channels.
+fn rules_of_two(rules: &str) -> Vec<Rule> {
+    let channels = r#"{"team": {"command": ["true"]}, "mail": {"command": ["true"]}}"#;
+    Settings::parse(&format!(r#"{{"alerts": {{"channels": {channels}, "rules": {rules}}}}}"#)).unwrap().rules
+}
+
+#[test]
+fn a_clock_that_was_ahead_keeps_nothing_from_being_told() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["failed"], "repeat": "1h"}]"#), 0, at(0));
+    book.read(&failed(1, 5, "load"), &Shop);
+    book.advance(at(5));
+    send(&mut book);
+    // A year ahead for one look, and a failure by that clock.
+    book.advance(at(525_600));
+    book.read(&failed(2, 525_601, "sums"), &Shop);
+    send(&mut book);
+    let mut book = Book::restore(book.rules.clone(), book.stored()).unwrap();
+    book.read(&failed(3, 10, "report"), &Shop);
+    book.advance(at(10));
+    assert!(book.due_for("c", at(10)).is_some());
+    assert!(book.notices().any(|notice| notice.words.starts_with("report@")));
+    send(&mut book);
+    book.advance(at(71));
+    assert_eq!(waiting(&book).len(), 3, "what lasts is told again an hour later, not a year");
+}
+
+#[test]
+fn a_rule_with_other_channels_tells_these_what_nobody_heard_of() {
+    let mut book = Book::new(rules_of_two(r#"[{"name": "r", "to": ["team"], "when": ["failed"]}]"#), 0, at(0));
+    book.read(&failed(1, 5, "load"), &Shop);
+    book.advance(at(5));
+    assert_eq!(waiting(&book), [(Phase::Opened, "team", "r")]);
+    let changed = rules_of_two(r#"[{"name": "r", "to": ["mail"], "when": ["failed"]}]"#);
+    let mut book = Book::restore(changed, book.stored()).unwrap();
+    book.take_rules(1, at(60));
+    book.advance(at(60));
+    assert_eq!(waiting(&book), [(Phase::Opened, "mail", "r")]);
+    send(&mut book);
+    book.read(&succeeded(2, 70, "load"), &Shop);
+    assert_eq!(waiting(&book), [(Phase::Over, "mail", "r")]);
+}
+
+#[test]
+fn the_end_is_told_to_those_who_heard_of_the_beginning() {
+    let before = rules_of_two(r#"[{"to": ["team"], "when": ["failed"]}, {"to": ["mail"], "when": ["paused"]}]"#);
+    let mut book = Book::new(before, 0, at(0));
+    book.read(&failed(1, 5, "load"), &Shop);
+    book.advance(at(5));
+    send(&mut book);
+    // The two change places, and so their names.
+    let after = rules_of_two(r#"[{"to": ["mail"], "when": ["paused"]}, {"to": ["team"], "when": ["late"]}]"#);
+    let mut book = Book::restore(after, book.stored()).unwrap();
+    book.take_rules(1, at(60));
+    book.read(&succeeded(2, 70, "load"), &Shop);
+    book.advance(at(70));
+    assert_eq!(waiting(&book), [(Phase::Over, "team", "1")]);
+}
+
+#[test]
+fn a_new_rule_tells_what_lasts_and_nothing_that_is_over() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["paused"]}]"#), 0, at(0));
+    let stored = book.stored();
+    let lost = Outcome::Lost { reason: "the worker is gone".to_owned() };
+    let log = [
+        failed(1, 5, "load"),
+        succeeded(2, 10, "load"),
+        of_slot(3, 15, "sums", SlotEvent::RunEnded { run: 1, outcome: lost.clone() }),
+        failed(4, 20, "sums"),
+        of_slot(5, 10_060, "report", SlotEvent::RunEnded { run: 1, outcome: lost }),
+    ];
+    log.iter().for_each(|record| book.read(record, &Shop));
+    let quiet = r#""quiet": {"from": "00:00", "until": "08:00"}"#;
+    let changed = rules(&format!(r#"[{{"to": ["c"], "when": ["failed", "worker"], {quiet}}}]"#));
+    let mut book = Book::restore(changed.clone(), stored).unwrap();
+    // A week later, at night.
+    book.take_rules(5, at(10_100));
+    log.iter().for_each(|record| book.read(record, &Shop));
+    assert_eq!(waiting(&book), []);
+    book.advance(at(10_100));
+    assert_eq!(waiting(&book), [], "it is not told at night, though it began by day");
+    book.advance(at(10_560));
+    let words: Vec<&str> = book.notices().map(|notice| notice.words.as_str()).collect();
+    assert_eq!(words.len(), 2, "{words:?}");
+    assert!(words.iter().any(|words| words.starts_with("sums@")), "{words:?}");
+    assert!(words.iter().any(|words| words.contains("report@")), "{words:?}");
+    // The same rules after a death: all that is stored is news.
+    let mut book = Book::restore(changed, book.stored()).unwrap();
+    book.take_rules(9, at(10_600));
+    book.read(&failed(6, 10_590, "chart"), &Shop);
+    book.read(&succeeded(7, 10_595, "chart"), &Shop);
+    book.advance(at(10_600));
+    assert_eq!(waiting(&book).len(), 4, "{:?}", waiting(&book));
+}
+
+#[test]
+fn a_rule_hears_of_its_workflow_however_many_came_before_it() {
+    let only = r#"[{"to": ["c"], "when": ["will-be-late"], "workflow": "billing"}]"#;
+    let mut book = Book::new(rules(only), 7, at(0));
+    let many: Vec<String> = (0..300).map(|number| format!("report-{number}@1")).collect();
+    let slots: Vec<&str> = many.iter().map(String::as_str).chain(["billing@1"]).collect();
+    book.observe(&late_ahead("load@1", &slots), at(0));
+    let mut book = Book::restore(rules(only), book.stored()).unwrap();
+    book.observe(&late_ahead("load@1", &slots), at(5));
+    book.advance(at(5));
+    let about = book.notices().next().and_then(|notice| notice.about.workflow.clone());
+    assert_eq!(about.map(|workflow| workflow.to_string()).as_deref(), Some("billing"));
+    assert!(book.incidents().all(|one| one.is_wider));
+}
+
+#[test]
+fn an_endpoint_that_no_look_names_any_more_is_over_after_an_hour() {
+    let rules = rules(r#"[{"to": ["c"], "when": ["endpoint"]}]"#);
+    let mut book = Book::new(rules.clone(), 7, at(0));
+    let away = Trouble::new(Condition::Endpoint, "hdfs://old".to_owned(), About::default(), "away".to_owned());
+    let look = Observation { troubles: vec![away], ..Observation::default() };
+    book.observe(&look, at(0));
+    book.advance(at(1));
+    assert_eq!(book.notices().count(), 1);
+    let mut book = Book::restore(rules, book.stored()).unwrap();
+    book.observe(&Observation::default(), at(10));
+    book.observe(&look, at(30));
+    book.observe(&Observation::default(), at(89));
+    assert_eq!(book.notices().count(), 1);
+    book.observe(&Observation::default(), at(90));
+    assert_eq!(book.notices().last().map(|notice| notice.phase), Some(Phase::Over));
+}
+
+#[test]
+fn the_end_of_a_backfill_that_was_opened_again_is_told_by_a_rule_of_its_project() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["backfill"], "project": "shop"}]"#), 0, at(0));
+    let id: BackfillId = "b1".parse().unwrap();
+    book.read(&backfilled(1, 5, BackfillEvent::Reopened { slots: 2, by: Actor::system("test"), reason: None }), &Shop);
+    book.finish(&id, "done".to_owned(), at(10));
+    book.advance(at(10));
+    assert_eq!(book.notices().count(), 1);
+}
+
+#[test]
+fn a_run_that_fails_once_its_workflow_was_removed_opens_nothing() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["failed"]}]"#), 0, at(0));
+    book.read(&failed(1, 5, "gone"), &Shop);
+    book.advance(at(5));
+    assert_eq!((book.notices().count(), book.incidents().count()), (0, 0));
 }

@@ -1,7 +1,7 @@
 use jiff::SignedDuration;
 use kelos_explain::expectation::Expectation;
 use kelos_explain::stuck::RunTimes;
-use kelos_model::RunId;
+use kelos_model::{BackfillId, RunId};
 use kelos_store::{MemoryStore, StoredState};
 
 use super::*;
@@ -11,6 +11,14 @@ struct Shop;
 impl Directory for Shop {
     fn about(&self, workflow: &WorkflowId) -> About {
         About { workflow: Some(workflow.clone()), project: Some("shop".to_owned()), tags: Vec::new() }
+    }
+
+    fn is_defined(&self, _: &WorkflowId) -> bool {
+        true
+    }
+
+    fn workflow_of(&self, _: &BackfillId) -> Option<WorkflowId> {
+        None
     }
 
     fn worker_of(&self, _: &RunId) -> Option<String> {

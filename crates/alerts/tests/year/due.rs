@@ -49,7 +49,6 @@ impl Due {
 /// The time in which a cause lasted.
 struct Lasted {
     condition: Condition,
-    workflow: String,
     from: Timestamp,
     /// The workflows that it is about, with the moment since when.
     about: Vec<(String, Timestamp)>,
@@ -67,8 +66,8 @@ pub(crate) fn of(log: &[EventRecord], rules: &[Rule], end: Timestamp) -> Vec<Due
                 let workflow = WorkflowId::new(workflow).expect("a name");
                 rule.tells(lasted.condition, &Workflows.about(&workflow))
             };
-            if let Some((_, since)) = lasted.about.iter().find(|(workflow, _)| is_told(workflow)) {
-                tell(&lasted, rule, *since, end, &mut due);
+            if let Some((workflow, since)) = lasted.about.iter().find(|(workflow, _)| is_told(workflow)) {
+                tell(&lasted, (rule, workflow), *since, end, &mut due);
             }
         }
     }
@@ -76,13 +75,13 @@ pub(crate) fn of(log: &[EventRecord], rules: &[Rule], end: Timestamp) -> Vec<Due
 }
 
 /// Asks each minute whether a rule tells something.
-fn tell(lasted: &Lasted, rule: &Rule, since: Timestamp, end: Timestamp, due: &mut Vec<Due>) {
+fn tell(lasted: &Lasted, (rule, workflow): (&Rule, &str), since: Timestamp, end: Timestamp, due: &mut Vec<Due>) {
     let is_quiet = |at: Timestamp| rule.sends.as_ref().is_some_and(|sends| !sends.is_open(at));
     let mut add = |at: Timestamp, phase: &str| {
         due.push(Due {
             rule: rule.name.clone(),
             condition: lasted.condition.as_str().to_owned(),
-            workflow: lasted.workflow.clone(),
+            workflow: workflow.to_owned(),
             opened: lasted.from.to_string(),
             at: at.to_string(),
             phase: phase.to_owned(),
@@ -156,13 +155,9 @@ fn lasted(log: &[EventRecord]) -> Vec<Lasted> {
         if open.get(&name).is_some_and(is_forgotten) {
             all.push(forgotten(open.remove(&name).expect("it is there").0));
         }
-        let workflow = member.split('@').next().unwrap_or_default().to_owned();
-        let about = workflow.clone();
+        let about = member.split('@').next().unwrap_or_default().to_owned();
         let (lasted, members) = open.entry(name).or_insert_with(|| {
-            (
-                Lasted { condition, workflow, from: at, until: None, about: Vec::new(), news: BTreeSet::new() },
-                BTreeSet::new(),
-            )
+            (Lasted { condition, from: at, until: None, about: Vec::new(), news: BTreeSet::new() }, BTreeSet::new())
         });
         lasted.news.insert(at);
         if lasted.about.iter().all(|(known, _)| *known != about) {

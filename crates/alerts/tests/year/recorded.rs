@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use kelos_alerts::{About, Directory};
 use kelos_model::{
-    Actor, ActorKind, Answer, Breach, Event, EventRecord, Finding, Invariant, Outcome, Reason, ReasonKind, RunId,
-    SlotEvent, SlotKey, SlotRef, SlotState, WorkflowEvent, WorkflowId,
+    Actor, ActorKind, Answer, BackfillId, Breach, Event, EventRecord, Finding, Invariant, Outcome, Reason, ReasonKind,
+    RunId, SlotEvent, SlotKey, SlotRef, SlotState, WorkflowEvent, WorkflowId,
 };
 
 /// The workflows of the year.
@@ -39,6 +39,14 @@ pub(crate) struct Workflows;
 impl Directory for Workflows {
     fn about(&self, workflow: &WorkflowId) -> About {
         About { workflow: Some(workflow.clone()), project: Some("shop".to_owned()), tags: Vec::new() }
+    }
+
+    fn is_defined(&self, _: &WorkflowId) -> bool {
+        true
+    }
+
+    fn workflow_of(&self, _: &BackfillId) -> Option<WorkflowId> {
+        None
     }
 
     fn worker_of(&self, run: &RunId) -> Option<String> {

@@ -14,6 +14,7 @@ use kelos_model::Subject;
 use kelos_model::history::HistorySettings;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::{LoadResult, Problem, ProblemCode, Severity, closest, not_allowed};
+use kelos_telemetry::TelemetrySettings;
 use kelos_tls::{Trust, TrustSettings};
 use kelos_trust::Rules;
 use serde_json::Value;
@@ -38,6 +39,7 @@ pub(super) fn problems(
     let watches = Watch::parse(&file.text);
     let clusters = Cluster::parse(&file.text);
     let allowed = AllowList::parse(&file.text);
+    let alerts = AlertSettings::parse(&file.text);
     let mistakes = [
         allowed.as_ref().err().cloned(),
         Groups::of_file(&file.text).err(),
@@ -49,7 +51,8 @@ pub(super) fn problems(
         MetricSettings::parse(&file.text).err(),
         HistorySettings::parse(&file.text).err(),
         Settings::parse(&file.text).err(),
-        AlertSettings::parse(&file.text).err(),
+        alerts.as_ref().err().cloned(),
+        TelemetrySettings::parse(&file.text).err(),
         Rules::parse(&file.text).err().map(|error| error.to_string()),
     ];
     let mut found = Vec::new();
@@ -66,6 +69,7 @@ pub(super) fn problems(
     found.extend(file.of_watches(watches.as_deref().unwrap_or_default(), loaded, serves));
     found.extend(file.of_topics(clusters.as_deref().unwrap_or_default(), loaded));
     found.extend(file.of_names(loaded));
+    found.extend(file.of_alerts(&alerts.unwrap_or_default(), loaded));
     if let Ok(allowed) = allowed {
         found.extend(file.of_projects(&allowed, loaded));
         found.extend(not_allowed(loaded, &allowed));
@@ -95,7 +99,12 @@ impl ConfigFile {
         });
         match place {
             Some((line, column, message)) => Problem { line, column, message, ..self.on_line(problem, line) },
-            None => self.at_quoted(problem, message.split('"').nth(1).unwrap_or_default()),
+            // The first text in quotes that is in the file: a rule without a name is called by its number.
+            None => {
+                let quoted = message.split('"').skip(1).step_by(2);
+                let placed = quoted.map(|text| self.at_quoted(problem.clone(), text)).find(|one| one.line > 0);
+                placed.unwrap_or(problem)
+            }
         }
     }
 
@@ -210,6 +219,41 @@ impl ConfigFile {
             )
         });
         unknown.collect()
+    }
+
+    /// Rules of alerts that are about nothing, and channels without rules.
+    fn of_alerts(&self, alerts: &AlertSettings, loaded: &LoadResult) -> Vec<Problem> {
+        let all = || loaded.workflows.iter().chain(&loaded.refused);
+        let ids: BTreeSet<&str> = all().map(|one| one.id.as_str()).collect();
+        let projects: BTreeSet<&str> = all().map(|one| one.project.as_str()).collect();
+        let tags: BTreeSet<&str> = all().flat_map(|one| &one.about.tags).map(String::as_str).collect();
+        let unknown = |rule: &str, words: String, name: &str, known: &BTreeSet<&str>| {
+            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            self.warning(ProblemCode::BadConfig, format!("rule \"{rule}\" of alerts: {words}"), hint, name)
+        };
+        let mut found = Vec::new();
+        for rule in &alerts.rules {
+            if let Some(name) = rule.project.as_deref().filter(|name| !projects.contains(name)) {
+                found.push(unknown(&rule.name, format!("nobody defines the project \"{name}\""), name, &projects));
+            }
+            for tag in rule.tags.iter().filter(|tag| !tags.contains(tag.as_str())) {
+                found.push(unknown(&rule.name, format!("no workflow has the tag \"{tag}\""), tag, &tags));
+            }
+            let matches = |name: &str| match name.strip_suffix('*') {
+                Some(begin) => ids.iter().any(|id| id.starts_with(begin)),
+                None => ids.contains(name),
+            };
+            if let Some(name) = rule.workflow.as_deref().filter(|name| !matches(name)) {
+                let words = format!("nobody defines a workflow \"{name}\"");
+                found.push(unknown(&rule.name, words, name, &ids));
+            }
+        }
+        if alerts.rules.is_empty() && !alerts.channels.is_empty() {
+            let words = "alerts have channels and no rules: nobody is told of anything".to_owned();
+            let hint = Some("expected `rules` beside `channels`: [{\"to\": [\"NAME\"]}]".to_owned());
+            found.push(self.warning(ProblemCode::BadConfig, words, hint, "channels"));
+        }
+        found
     }
 
     /// Names of workflows that nobody defines.

@@ -8,7 +8,7 @@ use kelos_alerts::{About, Book, Clients, Details, Directory, SendError, Settings
 use kelos_core::SetRegister;
 use kelos_model::register::ALERTS_BUCKET;
 use kelos_model::retry::scramble;
-use kelos_model::{RunId, WorkflowId};
+use kelos_model::{BackfillId, RunId, WorkflowId};
 use kelos_store::{EventFilter, PageRequest, Queries};
 use kelos_tls::Trust;
 use tokio::runtime::Runtime;
@@ -30,6 +30,14 @@ struct Names;
 impl Directory for Names {
     fn about(&self, workflow: &WorkflowId) -> About {
         About { workflow: Some(workflow.clone()), ..About::default() }
+    }
+
+    fn is_defined(&self, _: &WorkflowId) -> bool {
+        true
+    }
+
+    fn workflow_of(&self, _: &BackfillId) -> Option<WorkflowId> {
+        None
     }
 
     fn worker_of(&self, _: &RunId) -> Option<String> {

@@ -3,7 +3,8 @@
 #[cfg(feature = "nodes")]
 mod cluster;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use kelos_alerts::{About, AlertParts, Alerts, Condition, Lookout, Observation, Settings, Trouble};
 use kelos_engine::sources::Sources;
@@ -16,6 +17,9 @@ use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
 
 use super::Node;
+
+/// How long nobody asks for anything of an endpoint that is away before it is no trouble any more.
+const NOT_ASKED: Duration = Duration::from_secs(3_600);
 #[cfg(feature = "nodes")]
 use cluster::Cluster;
 
@@ -27,8 +31,8 @@ pub(super) fn start(
     runtime: &Runtime,
 ) -> Option<Alerts> {
     let (settings, url) = config?;
-    let runs = node.launcher.dirs().root().to_owned();
-    let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), runs);
+    let disk = RunsDisk::of(node);
+    let lookout = lookout(node.scripts.clone(), node.sources.clone(), node.storage.clone(), disk);
     #[cfg(feature = "nodes")]
     let lookout = with_nodes(lookout, node);
     let (handle, hub) = (node.handle.clone(), node.desk.clone());
@@ -37,7 +41,7 @@ pub(super) fn start(
 
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, sources of facts, and the disk of the
 /// folder of runs.
-fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, runs: PathBuf) -> Lookout {
+fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, disk: RunsDisk) -> Lookout {
     Box::new(move || {
         let mut found = Observation { knows: [Condition::Script].into(), ..Observation::default() };
         let problems = scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
@@ -45,6 +49,8 @@ fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, ru
         for health in storage.health() {
             let cause = health.endpoint;
             match health.broken {
+                // Nothing asks for it any more, and so nothing would ever say that it is well.
+                Some(broken) if broken.idle >= NOT_ASKED => drop(found.well.insert((Condition::Endpoint, cause))),
                 Some(broken) => {
                     let words = format!("{cause} does not answer since {}: {}", broken.since, broken.last_error);
                     found.troubles.push(Trouble::new(Condition::Endpoint, cause, About::default(), words));
@@ -62,7 +68,7 @@ fn lookout(scripts: Option<ScriptFolder>, sources: Sources, storage: Storage, ru
                 None => drop(found.well.insert((Condition::Endpoint, cause))),
             }
         }
-        look_at_disk(&runs, &mut found);
+        disk.look(&mut found);
         found
     })
 }
@@ -80,19 +86,45 @@ fn with_nodes(lookout: Lookout, node: &Node) -> Lookout {
     })
 }
 
-fn look_at_disk(runs: &Path, found: &mut Observation) {
-    let Some(space) = DiskSpace::of(runs) else { return };
-    let cause = format!("the disk of {}", runs.display());
-    if !space.is_low() {
-        found.well.insert((Condition::Disk, cause));
-        return;
+/// The disk of the folder of runs.
+struct RunsDisk {
+    runs: PathBuf,
+    /// Its name in alerts. Nodes that share a log have a disk each.
+    name: String,
+}
+
+impl RunsDisk {
+    fn of(node: &Node) -> RunsDisk {
+        let runs = node.launcher.dirs().root().to_owned();
+        let name = format!("the disk of {}{}", runs.display(), place(node));
+        RunsDisk { runs, name }
     }
-    let words = format!(
-        "{cause} is nearly full: {} of {} are free; kelos storage says what takes how much",
-        size_text(space.free),
-        size_text(space.total)
-    );
-    found.troubles.push(Trouble::new(Condition::Disk, cause, About::default(), words));
+
+    fn look(&self, found: &mut Observation) {
+        let Some(space) = DiskSpace::of(&self.runs) else { return };
+        let cause = self.name.clone();
+        if !space.is_low() {
+            found.well.insert((Condition::Disk, cause));
+            return;
+        }
+        let words = format!(
+            "{cause} is nearly full: {} of {} are free; kelos storage says what takes how much",
+            size_text(space.free),
+            size_text(space.total)
+        );
+        found.troubles.push(Trouble::new(Condition::Disk, cause, About::default(), words));
+    }
+}
+
+/// The node among others that share a log, in words; nothing where there is no log.
+#[cfg(feature = "nodes")]
+fn place(node: &Node) -> String {
+    node.log.as_ref().map(|log| format!(" on {}", log.node())).unwrap_or_default()
+}
+
+#[cfg(not(feature = "nodes"))]
+fn place(_: &Node) -> String {
+    String::new()
 }
 
 fn script(problem: &Problem) -> Trouble {

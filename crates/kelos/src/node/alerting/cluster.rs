@@ -93,6 +93,7 @@ fn add(troubles: BTreeMap<String, Option<String>>, found: &mut Observation) {
             cause: standbys,
             words: format!("no other node could take over: {}", nodes.collect::<Vec<_>>().join("; ")),
             members: troubles.into_keys().map(|name| (name, About::default())).collect(),
+            concerns: Vec::new(),
             more: 0,
         });
         return;

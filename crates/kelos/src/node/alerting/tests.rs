@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_alerts::Settings;
@@ -21,6 +21,7 @@ use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{CatchUp, Job, Provenance};
 use kelos_model::{Deadline, Outcome, RunId, Trigger, Workflow};
 use kelos_store::{Journal, MemoryStore};
+use kelos_tls::Trust;
 use serde_json::{Value, json};
 
 use crate::{Node, NodeConfig};
@@ -108,6 +109,25 @@ impl Executor for Silent {
     fn cancel(&self, _: &RunId, _: Option<&str>, _: Reports) {}
 }
 
+/// Settings with a rule for some conditions, which are told at once, and what is told.
+fn settings(when: &str) -> ((Settings, Option<String>), Receiver<Value>) {
+    let (address, received) = receiver();
+    let text = format!(
+        r#"{{"alerts": {{"channels": {{"hook": {{"webhook": "{address}"}}}},
+            "rules": [{{"to": ["hook"], "when": [{when}], "after": "0s"}}]}}}}"#
+    );
+    ((Settings::parse(&text).unwrap(), Some("https://kelos.example".to_owned())), received)
+}
+
+/// A node with a clock and without alerts, and its folder.
+fn config(clock: Clock) -> (NodeConfig, tempfile::TempDir) {
+    let runs = tempfile::tempdir().unwrap();
+    let mut config = NodeConfig::new(runs.path().join("runs"), Vec::new());
+    config.clock = clock;
+    config.executors = config.executors.with("held", Silent);
+    (config, runs)
+}
+
 /// A node whose notices are received.
 struct AlertingNode {
     node: Node,
@@ -116,35 +136,32 @@ struct AlertingNode {
 }
 
 impl AlertingNode {
-    /// A node with this past and a clock, and a rule for some conditions, which have to last so long.
-    fn start(past: MemoryStore, clock: Clock, when: &str, after: &str) -> AlertingNode {
-        let (address, received) = receiver();
-        let text = format!(
-            r#"{{"alerts": {{"channels": {{"hook": {{"webhook": "{address}"}}}},
-                "rules": [{{"to": ["hook"], "when": [{when}], "after": "{after}"}}]}}}}"#
-        );
-        let runs = tempfile::tempdir().unwrap();
-        let mut config = NodeConfig::new(runs.path().join("runs"), Vec::new());
-        config.clock = clock;
-        config.executors = config.executors.with("held", Silent);
-        config.alerts = Some((Settings::parse(&text).unwrap(), Some("https://kelos.example".to_owned())));
+    /// A node with this past and a clock, and a rule for some conditions, which are told at once.
+    fn start(past: MemoryStore, clock: Clock, when: &str) -> AlertingNode {
+        let (settings, received) = settings(when);
+        let (config, _runs) = config(clock);
+        let config = NodeConfig { alerts: Some(settings), ..config };
         let node = Node::start(config, Box::new(past), tokio::runtime::Handle::current()).unwrap();
-        AlertingNode { node, received, _runs: runs }
+        AlertingNode { node, received, _runs }
     }
 
     /// Its first notice.
     async fn first(self) -> Value {
         let AlertingNode { node, received, _runs } = self;
-        let told = tokio::task::spawn_blocking(move || received.recv_timeout(Duration::from_secs(60)).unwrap());
-        let told = told.await.unwrap();
+        let told = first(received).await;
         node.stop().await;
         told
     }
 }
 
+async fn first(received: Receiver<Value>) -> Value {
+    let told = tokio::task::spawn_blocking(move || received.recv_timeout(Duration::from_secs(60)).unwrap());
+    told.await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_that_will_be_late_is_told_with_what_decides() {
-    let told = AlertingNode::start(past(242), Arc::new(|| at(4, 2)), r#""will-be-late", "stuck""#, "0s").first().await;
+    let told = AlertingNode::start(past(242), Arc::new(|| at(4, 2)), r#""will-be-late", "stuck""#).first().await;
     assert_eq!(
         told["title"],
         "report@2026-01-01T04:00Z will be late: expected 2026-01-01T04:47Z, deadline 2026-01-01T04:30Z; \
@@ -156,7 +173,7 @@ async fn a_slot_that_will_be_late_is_told_with_what_decides() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_takes_too_long_is_told_with_all_that_waits_for_it() {
-    let told = AlertingNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#, "0s").first().await;
+    let told = AlertingNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#).first().await;
     assert_eq!((&told["condition"], &told["phase"]), (&"stuck".into(), &"opened".into()));
     assert_eq!(
         told["title"],
@@ -186,23 +203,22 @@ fn lookers(endpoint: &str) -> Vec<Arc<Workflow>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_is_away_is_told_with_the_number_of_slots_that_it_holds() {
     let endpoint = silence();
-    // Time stands still until all have looked; then a second is a minute.
-    let released = Arc::new(OnceLock::<Instant>::new());
-    let clock = released.clone();
-    let clock = Arc::new(move || at(5, 2) + clock.get().map_or(SignedDuration::ZERO, |since| fast(since.elapsed())));
-    let told = AlertingNode::start(MemoryStore::new(), clock, r#""endpoint""#, "1m");
-    let (handle, reader) = (told.node.handle(), told.node.reader().clone());
+    let (config, _runs) = config(Arc::new(|| at(5, 2)));
+    let runtime = tokio::runtime::Handle::current();
+    let node = Node::start(config, Box::new(MemoryStore::new()), runtime.clone()).unwrap();
+    let (handle, reader) = (node.handle(), node.reader().clone());
     let mut commits = handle.watch_commits();
     handle.define(lookers(&endpoint), BTreeMap::new()).unwrap();
-    while held_by(&*reader, &endpoint, at(5, 2)).unwrap().slots.len() < 6 {
+    // All have looked before alerts begin, whose first look finds all of it then.
+    let is_away = || node.storage.health().iter().any(|one| one.endpoint == endpoint && one.broken.is_some());
+    while !is_away() || held_by(&*reader, &endpoint, at(5, 2)).unwrap().slots.len() < 6 {
         tokio::time::timeout(Duration::from_secs(60), commits.changed()).await.unwrap().unwrap();
     }
-    released.set(Instant::now()).unwrap();
-    let told = told.first().await;
+    let (settings, received) = settings(r#""endpoint""#);
+    let alerts = super::start(Some(settings), Trust::default(), &node, &runtime).unwrap();
+    let told = first(received).await;
+    alerts.end().await;
+    node.stop().await;
     assert_eq!((&told["condition"], &told["members"][0]), (&"endpoint".into(), &endpoint.into()));
     assert_eq!(told["followers"], 12, "{told}");
-}
-
-fn fast(real: Duration) -> SignedDuration {
-    SignedDuration::from_millis(i64::try_from(real.as_millis()).unwrap() * 60)
 }
