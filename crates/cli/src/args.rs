@@ -187,7 +187,7 @@ commands! {
     Export(export::ExportArgs) => export::run,
     /// Verify the integrity of the database: turns, log, slots, checksums. Can accept a damaged one or an old backup
     Verify(verify::VerifyArgs) => verify::run,
-    /// Print what takes how much, how long folders of runs are kept, and what goes next
+    /// Print what takes how much, how long history is kept, and what goes next
     Storage(storage::StorageArgs) => storage::run,
     /// Look for what is wrong with an installation: clock, disk, permissions, store, versions, scripts, endpoints, workers, delays
     Doctor(doctor::DoctorArgs) => doctor::run,

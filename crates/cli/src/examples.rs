@@ -326,7 +326,7 @@ const EXAMPLES: &[Examples] = &[
         "storage",
         &[
             ("kelos storage", "the sizes of the database and of the folders of runs, and what goes when"),
-            ("kelos storage --agree --reason 'the old output is archived'", "let folders from before go, too"),
+            ("kelos storage --agree --reason 'the old output is archived'", "also what is from before the upgrade"),
         ],
     ),
     of("alerts", &[("kelos alerts", "what is open, who is told, and whether the channels work")]),
@@ -452,7 +452,11 @@ const EXAMPLES: &[Examples] = &[
         "doctor",
         &[
             ("kelos doctor", "of this folder and its server"),
-            ("kelos doctor --db /var/lib/kelos --server http://127.0.0.1:7437", "of `kelos serve`"),
+            (
+                "kelos doctor --db /var/lib/kelos --workflows /etc/kelos/workflows --defaults /etc/kelos/defaults \
+                 --server http://127.0.0.1:7437",
+                "of `kelos serve`",
+            ),
             ("kelos doctor --server https://kelos.example", "of a server on another machine"),
             ("kelos doctor --bundle kelos.tar.gz", "with a file for whoever helps, without secrets"),
         ],

@@ -212,7 +212,7 @@ impl Pages {
     }
 
     fn of_file(path: &Path) -> Result<Pages, Failure> {
-        let fail = |why: String| Failure::usage(format!("use {} as the file of groups: {why}", path.display()));
+        let fail = |why: String| Failure::usage(format!("use {} as the file of --config: {why}", path.display()));
         let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let (kafka, allowed) = (Cluster::parse(&text).map_err(fail)?, AllowList::parse(&text).map_err(fail)?);

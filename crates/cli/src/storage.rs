@@ -1,4 +1,4 @@
-//! `kelos storage`: what takes how much, how long it is kept, and what goes next.
+//! `kelos storage`: what takes how much, how long history is kept, and what goes next.
 
 use comfy_table::Cell;
 use kelos_model::history::size_text;
@@ -16,7 +16,7 @@ const PRINTED: usize = 20;
 
 #[derive(clap::Args)]
 pub(crate) struct StorageArgs {
-    /// Agree that history and folders of runs are removed as the settings say, also those from before
+    /// Let history and folders of runs be removed as the settings say, including those from before the upgrade
     #[arg(long)]
     agree: bool,
     #[command(flatten)]
@@ -125,7 +125,8 @@ fn outlook(found: &StorageDto, runs: &RunFoldersDto) -> Vec<String> {
     }
     if !is_agreed && found.terms.is_some() {
         lines.push(
-            "Nothing goes until somebody agrees: these folders are from before. `kelos storage --agree`".to_owned(),
+            "Nothing is removed until somebody agrees, because these folders are older than this feature: `kelos storage --agree`"
+                .to_owned(),
         );
     }
     lines
@@ -139,7 +140,8 @@ fn largest(runs: &RunFoldersDto) {
     render::print(table);
     let more = runs.more_workflows + runs.workflows.len().saturating_sub(PRINTED) as u64;
     if more > 0 {
-        words::line(format!("and {more} more workflows"));
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        words::line(format!("and {}", words::count(more, "more workflow")));
     }
 }
 

@@ -302,7 +302,7 @@ fn groups_that_are_not_understood_keep_a_server_from_starting() {
     let twice = r#"{"groups": [{"name": "a", "workflows": ["x", "x"]}]}"#;
     let folder = Folder::with(&[("workflows/good.js", GOOD), ("groups.json", twice)]);
     let missing = folder.run(&["up", "--port", "0", "--config", "missing.json"]).fails(2);
-    assert!(missing.contains("use missing.json as the file of groups: it is not there"), "{missing}");
+    assert!(missing.contains("use missing.json as the file of --config: it is not there"), "{missing}");
     let bad = folder.run(&["up", "--port", "0", "--config", "groups.json"]).fails(2);
     assert!(bad.contains("the workflow \"x\" is twice in group \"a\", expected it once"), "{bad}");
 }

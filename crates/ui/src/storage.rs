@@ -31,7 +31,7 @@ fn page(found: &StorageDto, now: Timestamp) -> Markup {
             @match (&found.problem, &found.runs) {
                 (Some(problem), _) => { span.badge.bad { "problem" } " Failed to " (problem) "." }
                 (None, Some(runs)) if !is_agreed && found.terms.is_some() && runs.going.folders > 0 => {
-                    span.badge.waits { "waits" } " " (folders(&runs.going)) " would go. They are from before, and stay until somebody agrees: "
+                    span.badge.waits { "waits" } " " (folders(&runs.going)) " would go. They are from before the upgrade, and stay until somebody agrees: "
                     code { "kelos storage --agree" }
                 }
                 (None, _) => {
