@@ -447,6 +447,13 @@ impl Book {
         }
     }
 
+    /// Ends what does not last any more, though no event said so.
+    pub fn end_unless(&mut self, lasts: impl Fn(Condition, &str) -> bool) {
+        let is_over = |(condition, member): &&(Condition, String)| !condition.is_moment() && !lasts(*condition, member);
+        let over: Vec<(Condition, String)> = self.causes.keys().filter(is_over).cloned().collect();
+        over.iter().for_each(|(condition, member)| self.end(*condition, member));
+    }
+
     fn remove(&mut self, workflow: &WorkflowId) {
         let slots = format!("{workflow}@");
         let of_it = |member: &String| *member == workflow.as_str() || member.starts_with(&slots);

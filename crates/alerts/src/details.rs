@@ -80,7 +80,7 @@ impl Details {
 }
 
 /// The slot with a name.
-fn slot_named(name: &str) -> Option<SlotRef> {
+pub(crate) fn slot_named(name: &str) -> Option<SlotRef> {
     let (workflow, key) = name.split_once('@')?;
     Some(SlotRef::new(WorkflowId::new(workflow).ok()?, SlotKey::parse(key).ok()?))
 }

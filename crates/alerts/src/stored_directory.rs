@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use kelos_model::{BackfillId, RunId, WorkflowId};
+use kelos_model::{BackfillId, RunId, SlotState, WorkflowId};
 use kelos_store::Queries;
 
+use crate::condition::Condition;
+use crate::details::slot_named;
 use crate::rule::About;
 use crate::signal::Directory;
 
@@ -16,6 +18,27 @@ pub(crate) struct StoredDirectory<'a> {
 }
 
 impl StoredDirectory<'_> {
+    /// Whether something is still in a condition, by what is stored of it. What can't be read is taken to last.
+    pub(crate) fn lasts(&self, condition: Condition, member: &str) -> bool {
+        let state = || {
+            let slot = slot_named(member).map(|slot| self.reader.slot(&slot));
+            slot.and_then(Result::ok).map(|slot| slot.map(|slot| slot.state))
+        };
+        let workflow = || {
+            let id = WorkflowId::new(member).ok().map(|id| self.reader.workflow(&id));
+            id.and_then(Result::ok).map(|row| row.filter(|row| row.present))
+        };
+        match condition {
+            Condition::Failed => state().is_none_or(|state| {
+                state.is_some_and(|state| !state.is_final() || matches!(state, SlotState::Failed | SlotState::Expired))
+            }),
+            Condition::Late => state().is_none_or(|state| state.is_some_and(|state| !state.is_final())),
+            Condition::Paused => workflow().is_none_or(|row| row.is_some_and(|row| row.paused || !row.enabled)),
+            Condition::Frozen => workflow().is_none_or(|row| row.is_some()),
+            _ => true,
+        }
+    }
+
     pub(crate) fn new(reader: &dyn Queries) -> StoredDirectory<'_> {
         StoredDirectory { reader, known: RefCell::default() }
     }

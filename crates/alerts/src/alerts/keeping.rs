@@ -172,6 +172,11 @@ impl Alerts {
         let is_stored = restored.is_some();
         let mut book = restored.unwrap_or_else(|| Book::new(rules, last, handle.now()));
         book.take_rules(last, handle.now());
+        if handle.reader().removed_history().map_err(words)?.covers(book.cursor() + 1) {
+            // The events that ended something may be among those that were removed.
+            let directory = StoredDirectory::new(&**handle.reader());
+            book.end_unless(|condition, member| directory.lasts(condition, member));
+        }
         let mut state = self.state();
         state.kept = is_stored.then(|| (book.version(), book.cursor()));
         state.sendable = keys(&book);

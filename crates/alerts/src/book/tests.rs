@@ -343,6 +343,18 @@ fn the_end_of_a_backfill_that_was_opened_again_is_told_by_a_rule_of_its_project(
 }
 
 #[test]
+fn what_ended_in_history_that_is_gone_is_over() {
+    let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["failed"]}]"#), 0, at(0));
+    book.read(&failed(1, 5, "load"), &Shop);
+    book.read(&failed(2, 6, "sums"), &Shop);
+    book.advance(at(6));
+    send(&mut book);
+    book.end_unless(|_, member| member.starts_with("sums"));
+    assert_eq!(waiting(&book), [(Phase::Over, "c", "1")]);
+    assert_eq!(book.incidents().map(|one| one.cause.as_str()).collect::<Vec<_>>(), ["sums"]);
+}
+
+#[test]
 fn a_run_that_fails_once_its_workflow_was_removed_opens_nothing() {
     let mut book = Book::new(rules(r#"[{"to": ["c"], "when": ["failed"]}]"#), 0, at(0));
     book.read(&failed(1, 5, "gone"), &Shop);
