@@ -177,6 +177,7 @@ fn the_bundle_has_no_secrets() {
     let good = SECRETS.split("throw").next().expect("a script");
     let config = r#"{"links": [{"name": "x", "url": "https://h/SECRET-link"}],
         "secrets": {"*": ["env:KELOS_SECRET_A", "file:/SECRET-path", "exec:SECRET-exec"]},
+        "alerts": {"channels": {"team": {"webhook": "http://127.0.0.1:9/SECRET-channel"}}, "rules": [{"to": ["team"]}]},
         "checkpoints": {"to": ["https://127.0.0.1:9/SECRET-webhook"]}}"#;
     let folder = Folder::with(&[("workflows/load.js", good), ("config.json", config)]);
     let db = folder.path().join("db");
@@ -195,7 +196,9 @@ fn the_bundle_has_no_secrets() {
             format!("Bearer {}", std::fs::read_to_string(db.join("owner.token")).expect("a token").trim()),
         )
         .header("content-type", "application/json")
-        .send(r#"{"a": "SECRET-register"}"#);
+        .send(
+            r#"{"a": "SECRET-register", "state": "failed", "of": "load", "last": "paused", "password": "swordfish"}"#,
+        );
     assert!(put.is_ok(), "{put:?}");
     ask(&["start", "load", "--argument", "password=SECRET-argument"]);
     std::fs::write(folder.path().join("workflows/bad.js"), SECRETS.replace("load", "bad")).expect("a script");
@@ -208,8 +211,11 @@ fn the_bundle_has_no_secrets() {
     std::fs::create_dir_all(db.join("keys")).expect("a folder");
     std::fs::write(db.join("keys/checkpoint.key"), "SECRET-key\n").expect("a key");
     let name = "kelos.2999-01-01.log";
-    let line = r#"{"timestamp":"t","level":"WARN","target":"x","message":"failed to read https://u:SECRET-log@h/SECRET-path of \"SECRET-quoted\": SECRET-register","argument":"SECRET-field"}"#;
+    let line = r#"{"timestamp":"t","level":"WARN","target":"x","message":"failed to read https://u:SECRET-log@h/SECRET-path of \"SECRET-quoted\": SECRET-register, swordfish","argument":"SECRET-field"}"#;
     std::fs::write(folder.path().join("logs").join(name), format!("{line}\nSECRET-line\n")).expect("a log");
+
+    // The book of alerts has words of all kinds in it.
+    eventually("an alert", || ask(&["alerts"]).contains("load").then_some(()));
 
     let bundle = |file: &str, more: &[&str]| bundle_of(&folder, file, &[&door[..], more].concat());
     let (text, names) = bundle("all.tar.gz", &[]);
@@ -218,7 +224,7 @@ fn the_bundle_has_no_secrets() {
     {
         assert!(names.contains(&format!("kelos-doctor/{name}")), "{names:?}");
     }
-    let found: Vec<&str> = text.lines().filter(|line| line.contains("SECRET-")).collect();
+    let found: Vec<&str> = text.lines().filter(|line| line.contains("SECRET-") || line.contains("swordfish")).collect();
     assert_eq!(found, Vec::<&str>::new());
     for file in ["owner.token", "session.key"] {
         let secret = std::fs::read_to_string(db.join(file)).expect("a secret");
@@ -227,6 +233,10 @@ fn the_bundle_has_no_secrets() {
     }
     // All that helps is there.
     for told in ["\"script-threw\"", "\"KELOS_SECRET_A\"", "\"load\"", "\"slots\"", "https://h/…"] {
+        assert!(text.contains(told), "{told} in {text}");
+    }
+    for told in ["\"paused\": false", "\"state\": \"failed\"", "failed to read https://h/… of \\\"…\\\": ••••, ••••"]
+    {
         assert!(text.contains(told), "{told} in {text}");
     }
     let (text, names) = bundle("scripts.tar.gz", &["--with-scripts"]);

@@ -1,12 +1,13 @@
 //! The reader of the log: it fills the ledger with what is stored, and then counts each event.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_engine::{Handle, Status};
-use kelos_model::{Event, EventRecord, Run, RunState, SlotEvent, SlotRef, SlotState, slot};
-use kelos_store::{About, Columns, EventFilter, PageRequest, Queries, RunFilter, SlotRow, StoreError};
+use kelos_model::{Event, EventRecord, Run, RunState, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_store::{About, Columns, EventFilter, PageRequest, Queries, RunFilter, SlotRow, StoreError, Tally};
 
 use crate::ledger::Ledger;
 use crate::reasons;
@@ -70,54 +71,54 @@ impl Follower {
         loop {
             let position = self.ledger().position();
             let page = self.reader.events(&EventFilter::after(position), PageRequest::oldest(AT_ONCE))?;
-            let Some(first) = page.rows.first() else { return Ok(()) };
+            let Some(first) = page.rows.first() else { break };
             if first.seq != position + 1 {
                 // The state was replaced by a newer one.
                 self.fill()?;
                 continue;
             }
-            self.count(&page.rows)?;
+            let mut ledger = self.ledger();
+            count(&mut ledger, &*self.reader, &page.rows)?;
+            if page.rows.len() < AT_ONCE {
+                // Nobody sees the numbers in between.
+                self.settle(&mut ledger)?;
+            }
         }
+        self.settle(&mut self.ledger())
     }
 
-    fn count(&self, events: &[EventRecord]) -> Result<(), StoreError> {
-        let ids = self.ledger().to_read(events);
-        let rows = ids.iter().map(|id| self.reader.workflow(id)).collect::<Result<Vec<_>, _>>()?;
-        let mut ledger = self.ledger();
-        rows.into_iter().flatten().for_each(|row| ledger.set(row));
-        for record in events {
-            let mut failed = None;
-            ledger.count(record, |slot| {
-                self.ended(slot, record.seq).unwrap_or_else(|error| {
-                    failed = Some(error);
-                    None
-                })
-            });
-            if let Some(error) = failed {
-                return Err(error);
+    /// Counts the ended slots of some workflows anew: one of them was opened again or marked, and its history was removed with the state in
+    /// which it had ended. So they are counted in one state of the store, once the events up to it are counted.
+    fn settle(&self, ledger: &mut Ledger) -> Result<(), StoreError> {
+        if ledger.unsure().is_empty() {
+            return Ok(());
+        }
+        let frozen = self.reader.frozen()?;
+        loop {
+            let position = ledger.position();
+            let page = frozen.events(&EventFilter::after(position), PageRequest::oldest(AT_ONCE))?;
+            match page.rows.first() {
+                None => break,
+                // The next look counts all anew.
+                Some(first) if first.seq != position + 1 => return Ok(()),
+                Some(_) => count(ledger, &*frozen, &page.rows)?,
             }
+        }
+        for id in ledger.unsure().clone() {
+            let (row, tallies) = (frozen.workflow(&id)?, frozen.slot_tallies(&all_times(), Some(&id))?);
+            row.into_iter().for_each(|row| ledger.set(row));
+            ledger.forget_ended(&id);
+            add_ended(ledger, tallies);
         }
         Ok(())
     }
 
-    /// The state of a slot before an event, from its history.
-    fn ended(&self, id: &SlotRef, seq: u64) -> Result<Option<SlotState>, StoreError> {
-        let before = EventFilter { until: seq - 1, ..EventFilter::about(About::Slot(id.clone())) };
-        let mut state = None;
-        for record in self.reader.events(&before, PageRequest::oldest(usize::MAX))?.rows {
-            let Event::Slot { what, .. } = &record.event else { continue };
-            state = slot::apply(state, what, record.at, record.seq);
-        }
-        Ok(state.map(|slot| slot.state))
-    }
-
-    /// Counts all that is stored anew.
+    /// Counts all that is stored anew; numbers that only grow go on.
     fn fill(&self) -> Result<(), StoreError> {
         let frozen = self.reader.frozen()?;
-        let most = self.ledger().most();
-        let mut filled = Ledger::new(most);
+        let mut filled = self.ledger().emptied();
         frozen.workflows(None)?.into_iter().for_each(|row| filled.set(row));
-        add_ended(&mut filled, &*frozen)?;
+        add_ended(&mut filled, frozen.slot_tallies(&all_times(), None)?);
         add_live(&mut filled, &*frozen)?;
         filled.complete(frozen.last_seq()?);
         *self.ledger() = filled;
@@ -125,11 +126,35 @@ impl Follower {
     }
 }
 
-/// Adds the slots that have ended, which are counted by the store.
-fn add_ended(ledger: &mut Ledger, reader: &dyn Queries) -> Result<(), StoreError> {
+/// Counts events that follow those which are counted.
+fn count(ledger: &mut Ledger, reader: &dyn Queries, events: &[EventRecord]) -> Result<(), StoreError> {
+    for id in ledger.to_read(events) {
+        reader.workflow(&id)?.into_iter().for_each(|row| ledger.set(row));
+    }
+    events.iter().try_for_each(|record| ledger.count(record, |slot| ended(reader, slot, record.seq)))
+}
+
+/// The state before an event of a slot that had ended, from its history; none if that was removed.
+fn ended(reader: &dyn Queries, id: &SlotRef, seq: u64) -> Result<Option<SlotState>, StoreError> {
+    let before = EventFilter { until: seq - 1, ..EventFilter::about(About::Slot(id.clone())) };
+    let history = reader.events(&before, PageRequest::oldest(usize::MAX))?.rows;
+    Ok(history.iter().fold(None, |state: Option<SlotState>, record| match &record.event {
+        Event::Slot { what, .. } => {
+            state.map_or_else(|| SlotState::brought_by(what), |known| known.after(what).or(state))
+        }
+        _ => state,
+    }))
+}
+
+/// All time as one column.
+fn all_times() -> Columns {
     let start = Timestamp::MIN;
-    let width = Timestamp::MAX.as_millisecond().saturating_sub(start.as_millisecond());
-    for (id, tallies) in reader.slot_tallies(&Columns { start, width, count: 1 }, None)? {
+    Columns { start, width: Timestamp::MAX.as_millisecond().saturating_sub(start.as_millisecond()), count: 1 }
+}
+
+/// Adds the slots that have ended, which are counted by the store.
+fn add_ended(ledger: &mut Ledger, tallies: BTreeMap<WorkflowId, Vec<Tally>>) {
+    for (id, tallies) in tallies {
         for tally in tallies.iter().filter(|tally| tally.state.is_final()) {
             let of_backlog = match tally.state {
                 SlotState::Killed => ledger.killed_of_backlog(&id),
@@ -138,7 +163,6 @@ fn add_ended(ledger: &mut Ledger, reader: &dyn Queries) -> Result<(), StoreError
             ledger.add_ended(&id, tally.state, u64::from(tally.count).saturating_sub(of_backlog));
         }
     }
-    Ok(())
 }
 
 /// Adds the live slots, with what they wait for and when their runs began.
@@ -179,3 +203,6 @@ fn explained(reader: &dyn Queries, id: &SlotRef) -> Result<Option<String>, Store
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kelos_model::event::BackfillEvent;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, SlotEvent, SlotRef, SlotState, WorkflowId};
+use kelos_store::StoreError;
 
 use crate::families;
 use crate::reasons::Reasons;
@@ -14,8 +15,14 @@ use crate::text::{Family, Text};
 use crate::workflow::{Counts, LiveSlot, OUTCOMES, RUN_BOUNDS, WorkflowCounts};
 
 /// States that always have a number, so that their first change is seen.
-const ALWAYS: [SlotState; 5] =
-    [SlotState::Waiting, SlotState::Queued, SlotState::Running, SlotState::Succeeded, SlotState::Failed];
+const ALWAYS: [SlotState; 6] = [
+    SlotState::Waiting,
+    SlotState::Queued,
+    SlotState::Running,
+    SlotState::Succeeded,
+    SlotState::Failed,
+    SlotState::Expired,
+];
 /// The label of the workflows that are added up. A workflow of this name has a project beside it.
 const OTHER: &str = "workflow=\"other\"";
 /// About the length of the lines of one workflow.
@@ -34,12 +41,20 @@ pub(crate) struct Ledger {
     position: u64,
     /// Whether what was stored at the start is counted.
     is_complete: bool,
+    /// The workflows whose ended slots have to be counted anew.
+    unsure: BTreeSet<WorkflowId>,
 }
 
 impl Ledger {
     /// An empty ledger, in which so many workflows have numbers of their own.
     pub(crate) fn new(most: usize) -> Ledger {
         Ledger { most, ..Ledger::default() }
+    }
+
+    /// A ledger without slots, in which what only grows goes on, and who has numbers of their own keeps them.
+    pub(crate) fn emptied(&self) -> Ledger {
+        let workflows = self.workflows.iter().map(|(id, workflow)| (id.clone(), workflow.emptied())).collect();
+        Ledger { workflows, named: self.named, most: self.most, ..Ledger::default() }
     }
 
     /// The position of the last event that is counted.
@@ -70,7 +85,7 @@ impl Ledger {
         };
         // One that has numbers of its own keeps them, whatever comes later.
         if is_defined && !workflow.is_named && self.named < self.most {
-            workflow.is_named = true;
+            workflow.name();
             self.named += 1;
         }
     }
@@ -101,11 +116,6 @@ impl Ledger {
         self.workflows.get(id).map_or(0, WorkflowCounts::killed_of_backlog)
     }
 
-    /// The most workflows that may have numbers of their own.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
     /// The workflows that have to be read before events are counted: new and changed ones, and those whose backlogs may have changed.
     pub(crate) fn to_read(&self, events: &[EventRecord]) -> BTreeSet<WorkflowId> {
         let mut ids = BTreeSet::new();
@@ -127,45 +137,85 @@ impl Ledger {
         ids
     }
 
-    /// Counts an event. The state of a slot that had ended is not kept, and asked for.
-    pub(crate) fn count(&mut self, record: &EventRecord, ended: impl FnOnce(&SlotRef) -> Option<SlotState>) {
+    /// Counts an event. The state of a slot that had ended is not kept, and asked for; it is none if the history that says it was removed.
+    ///
+    /// # Errors
+    /// When it could not be asked for: then the event is not counted.
+    pub(crate) fn count(
+        &mut self,
+        record: &EventRecord,
+        ended: impl FnOnce(&SlotRef) -> Result<Option<SlotState>, StoreError>,
+    ) -> Result<(), StoreError> {
+        if let Event::Slot { slot, what } = &record.event {
+            self.count_slot(record, (slot, what), ended)?;
+        }
         self.position = record.seq;
-        let Event::Slot { slot, what } = &record.event else { return };
-        let Some(workflow) = self.workflows.get_mut(&slot.workflow) else { return };
+        Ok(())
+    }
+
+    fn count_slot(
+        &mut self,
+        record: &EventRecord,
+        (slot, what): (&SlotRef, &SlotEvent),
+        ended: impl FnOnce(&SlotRef) -> Result<Option<SlotState>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let Some(workflow) = self.workflows.get_mut(&slot.workflow) else { return Ok(()) };
         // Steps are no slots of their own: their run counts as one.
         if slot.key.step().is_some() {
             workflow.count_step(what);
-            return;
+            return Ok(());
         }
-        let begins = matches!(what, SlotEvent::Planned { .. } | SlotEvent::Imported { .. }) && record.previous == 0;
+        let begins = matches!(what, SlotEvent::Planned { .. } | SlotEvent::Imported { .. });
         let before = match workflow.live(&slot.key) {
             Some(live) => Some(live.state),
+            None if record.previous > 0 => ended(slot)?,
             None if begins => None,
-            None => ended(slot),
+            None => return Ok(()),
         };
-        if before.is_none() && !begins {
-            return;
+        if before.is_none() && record.previous > 0 {
+            self.unsure.insert(slot.workflow.clone());
         }
         workflow.change(&slot.key, before, (what, record.at), &mut self.reasons);
+        Ok(())
+    }
+
+    /// The workflows whose ended slots have to be counted anew: one of them was changed that had ended in a state which nothing says any
+    /// more.
+    pub(crate) fn unsure(&self) -> &BTreeSet<WorkflowId> {
+        &self.unsure
+    }
+
+    /// Forgets the ended slots of a workflow, which are added anew.
+    pub(crate) fn forget_ended(&mut self, id: &WorkflowId) {
+        self.unsure.remove(id);
+        if let Some(workflow) = self.workflows.get_mut(id) {
+            workflow.forget_ended();
+        }
     }
 
     /// Writes the numbers of workflows that a caller may see.
     pub(crate) fn write(&mut self, text: &mut Text, now: Timestamp, sees: &dyn Fn(&WorkflowId) -> bool) {
         let (mut named, mut other, mut others) = (Vec::new(), Counts::default(), 0_u64);
         let (mut backfills, mut backfill_slots) = (0, 0);
-        for (_, workflow) in self.workflows.iter().filter(|(id, workflow)| workflow.is_shown() && sees(id)) {
+        for (_, workflow) in self.workflows.iter().filter(|(id, _)| sees(id)) {
+            if !workflow.is_shown() {
+                // Numbers that only grow stay when their workflow is gone.
+                other.counters.add(workflow.among_others());
+                continue;
+            }
             let counts = workflow.now(&mut self.reasons);
             let (active, slots) = workflow.backfills();
             backfills += active;
             backfill_slots += slots;
             if workflow.is_named {
+                other.counters.add(workflow.among_others());
                 named.push((workflow.labels.as_str(), counts));
             } else {
                 others += 1;
                 other.add(&counts);
             }
         }
-        if others > 0 {
+        if others > 0 || other.counters.has_any() {
             named.push((OTHER, other));
         }
         text.one(&families::BACKFILLS, backfills);
@@ -187,24 +237,27 @@ struct LedgerText<'a> {
 impl LedgerText<'_> {
     fn write(mut self) {
         self.states(&families::SLOTS, |counts| &counts.slots);
-        self.states(&families::TRANSITIONS, |counts| &counts.transitions);
+        self.states(&families::TRANSITIONS, |counts| &counts.counters.transitions);
         let mut family = self.text.family(&families::WAITING);
         for (labels, counts) in self.workflows {
             for (reason, count) in &counts.waiting {
                 family.add_with(labels, "reason", self.reasons.code(*reason), count);
             }
         }
-        self.outcomes(&families::RUNS, |counts| Some(counts.runs.outcomes));
+        self.outcomes(&families::RUNS, |counts| Some(counts.counters.runs.outcomes));
         let mut family = self.text.family(&families::RUN_SECONDS);
         for (labels, counts) in self.workflows {
-            let runs = &counts.runs;
+            let runs = &counts.counters.runs;
             if runs.lengths.iter().any(|count| *count > 0) {
                 family.histogram(labels, &RUN_BOUNDS, &runs.lengths, runs.seconds);
             }
         }
-        self.outcomes(&families::STEPS, |counts| counts.steps.iter().any(|count| *count > 0).then_some(counts.steps));
+        self.outcomes(&families::STEPS, |counts| {
+            let steps = counts.counters.steps;
+            steps.iter().any(|count| *count > 0).then_some(steps)
+        });
         let mut family = self.text.family(&families::DEADLINES_MISSED);
-        self.workflows.iter().for_each(|(labels, counts)| family.add(labels, counts.missed));
+        self.workflows.iter().for_each(|(labels, counts)| family.add(labels, counts.counters.missed));
         self.lateness(&families::START_LATENESS, |counts| counts.unstarted);
         self.lateness(&families::FINISH_LATENESS, |counts| counts.unfinished);
         let mut family = self.text.family(&families::PAUSED);
@@ -228,7 +281,7 @@ impl LedgerText<'_> {
         for (labels, counts) in self.workflows {
             for (state, count) in SlotState::ALL.iter().zip(of(counts)) {
                 // A state that was reached once has a number for good.
-                if ALWAYS.contains(state) || *count > 0 || counts.transitions[*state as usize] > 0 {
+                if ALWAYS.contains(state) || *count > 0 || counts.counters.transitions[*state as usize] > 0 {
                     family.add_with(labels, "state", state.as_str(), count);
                 }
             }

@@ -272,3 +272,49 @@ fn write_workers(text: &mut Text, workers: &[Seen]) {
     text.one(&families::WORKERS_USED, workers.iter().map(|worker| worker.runs.len()).sum::<usize>());
     text.one(&families::WORKERS_FREE, workers.iter().map(|worker| u64::from(worker.free)).sum::<u64>());
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A worker on another machine with so many folders.
+    fn worker(name: &str, folders: u64) -> Seen {
+        let told = json!({
+            "lookedAt": "2026-03-01T00:00:00Z",
+            "all": {"folders": folders, "bytes": folders * 10},
+            "oldestAt": null,
+            "removed": {"folders": folders * 100, "bytes": 0},
+        });
+        Seen {
+            name: name.into(),
+            workflows: Default::default(),
+            project: None,
+            labels: Default::default(),
+            free: 0,
+            runs: Vec::new(),
+            remote: None,
+            folders: Some(serde_json::from_value(told).expect("folders")),
+            since: "2026-03-01T00:00:00Z".parse().expect("a time"),
+            leaves: false,
+            away_since: None,
+        }
+    }
+
+    #[test]
+    fn workers_beyond_the_cap_are_added_up() {
+        let silent = Seen { folders: None, ..worker("a-silent", 0) };
+        let mut text = Text::default();
+        write_worker_folders(&mut text, &[silent, worker("b", 1), worker("c", 2), worker("d", 4), worker("e", 8)], 2);
+        let text = text.end();
+        let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [("", [1, 2, 12]), ("_bytes", [10, 20, 120]), ("_removed_total", [100, 200, 1200])];
+        let row =
+            |name: &str, worker: &str, count| format!("kelos_workers_run_folders{name}{{worker=\"{worker}\"}} {count}");
+        let expected = expected
+            .iter()
+            .flat_map(|(name, [b, c, other])| [row(name, "b", *b), row(name, "c", *c), row(name, "other", *other)]);
+        assert_eq!(rows, expected.collect::<Vec<_>>());
+    }
+}

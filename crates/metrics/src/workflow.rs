@@ -20,7 +20,7 @@ const STATES: usize = SlotState::ALL.len();
 pub(crate) const OUTCOMES: [&str; 6] = ["succeeded", "failed", "refused", "killed", "unknown", "lost"];
 
 /// The outcomes and durations of runs that ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct EndedRuns {
     /// In the order of [`OUTCOMES`].
     pub(crate) outcomes: [u64; OUTCOMES.len()],
@@ -91,41 +91,59 @@ impl LiveSlot {
     }
 }
 
+/// Numbers that only grow while this process counts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Counters {
+    /// The number of times that slots came into each state.
+    pub(crate) transitions: [u64; STATES],
+    pub(crate) runs: EndedRuns,
+    /// Runs of steps that ended, in the order of [`OUTCOMES`].
+    pub(crate) steps: [u64; OUTCOMES.len()],
+    /// The number of slots that missed their deadlines.
+    pub(crate) missed: u64,
+}
+
+impl Counters {
+    /// Adds the numbers of another workflow.
+    pub(crate) fn add(&mut self, other: &Counters) {
+        self.transitions.iter_mut().zip(other.transitions).for_each(|(own, other)| *own += other);
+        self.runs.add_all(&other.runs);
+        self.steps.iter_mut().zip(other.steps).for_each(|(own, other)| *own += other);
+        self.missed += other.missed;
+    }
+
+    /// Whether anything was counted.
+    pub(crate) fn has_any(&self) -> bool {
+        *self != Counters::default()
+    }
+}
+
 /// Numbers that are added up for workflows, one or many.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     /// Slots by state, in the order of [`SlotState::ALL`].
     pub(crate) slots: [u64; STATES],
-    /// The number of times that slots came into each state since this process counts.
-    pub(crate) transitions: [u64; STATES],
     /// Waiting slots by reason.
     pub(crate) waiting: BTreeMap<ReasonId, u64>,
-    pub(crate) runs: EndedRuns,
-    /// Runs of steps that ended, in the order of [`OUTCOMES`].
-    pub(crate) steps: [u64; OUTCOMES.len()],
     /// The moment at which the oldest slot that has not started was due.
     pub(crate) unstarted: Option<Timestamp>,
     /// The moment at which the oldest slot that has not ended was due.
     pub(crate) unfinished: Option<Timestamp>,
     /// Whether it is paused or frozen; of many, how many are.
     pub(crate) paused: u64,
-    /// The number of slots that missed their deadlines since this process counts.
-    pub(crate) missed: u64,
+    pub(crate) counters: Counters,
 }
 
 impl Counts {
     /// Adds the numbers of another workflow.
     pub(crate) fn add(&mut self, other: &Counts) {
         self.slots.iter_mut().zip(other.slots).for_each(|(own, other)| *own += other);
-        self.transitions.iter_mut().zip(other.transitions).for_each(|(own, other)| *own += other);
         other.waiting.iter().for_each(|(reason, count)| *self.waiting.entry(*reason).or_default() += count);
-        self.runs.add_all(&other.runs);
-        self.steps.iter_mut().zip(other.steps).for_each(|(own, other)| *own += other);
         let oldest = |one: Option<Timestamp>, other: Option<Timestamp>| one.into_iter().chain(other).min();
         self.unstarted = oldest(self.unstarted, other.unstarted);
         self.unfinished = oldest(self.unfinished, other.unfinished);
         self.paused += other.paused;
-        self.missed += other.missed;
+        self.counters.add(&other.counters);
     }
 }
 
@@ -142,6 +160,8 @@ pub(crate) struct WorkflowCounts {
     pub(crate) is_named: bool,
     live: BTreeMap<SlotKey, LiveSlot>,
     counts: Counts,
+    /// The numbers that were shown among those of others, before it had some of its own.
+    of_others: Counters,
     unstarted: DueSlots,
     unfinished: DueSlots,
     /// The slots of each backfill that have not ended, without those of the backlog.
@@ -162,6 +182,7 @@ impl WorkflowCounts {
             is_named: false,
             live: BTreeMap::new(),
             counts: Counts::default(),
+            of_others: Counters::default(),
             unstarted: DueSlots::new(),
             unfinished: DueSlots::new(),
             backfills: BTreeMap::new(),
@@ -171,6 +192,24 @@ impl WorkflowCounts {
         };
         counts.set_row(row);
         counts
+    }
+
+    /// The workflow with what only grows, and otherwise without slots.
+    pub(crate) fn emptied(&self) -> WorkflowCounts {
+        let counts = Counts { counters: self.counts.counters.clone(), ..Counts::default() };
+        let (is_named, of_others) = (self.is_named, self.of_others.clone());
+        WorkflowCounts { is_named, counts, of_others, ..WorkflowCounts::new(self.row.clone()) }
+    }
+
+    /// Gives it numbers of its own. What was counted before stays among those of others, which would go down otherwise.
+    pub(crate) fn name(&mut self) {
+        self.is_named = true;
+        self.of_others = std::mem::take(&mut self.counts.counters);
+    }
+
+    /// The part of its numbers that only grow, and belong to those of others.
+    pub(crate) fn among_others(&self) -> &Counters {
+        if self.is_named { &self.of_others } else { &self.counts.counters }
     }
 
     /// Takes the workflow as it is now.
@@ -246,6 +285,13 @@ impl WorkflowCounts {
         ((self.backfills.len() + more) as u64, slots)
     }
 
+    /// Forgets the slots that have ended, which are added anew.
+    pub(crate) fn forget_ended(&mut self) {
+        for state in SlotState::ALL.iter().filter(|state| state.is_final()) {
+            self.counts.slots[*state as usize] = 0;
+        }
+    }
+
     /// Adds slots that are in a state already.
     pub(crate) fn add_ended(&mut self, state: SlotState, count: u64) {
         self.counts.slots[state as usize] += count;
@@ -259,7 +305,8 @@ impl WorkflowCounts {
         self.keep(key, slot);
     }
 
-    /// Takes a slot from one state to the next by an event, and returns it if it is live.
+    /// Takes a slot from one state to the next by an event. The state before is none for one that begins, and for one that had ended in a
+    /// state that is not known.
     pub(crate) fn change(
         &mut self,
         key: &SlotKey,
@@ -272,11 +319,7 @@ impl WorkflowCounts {
             self.count(key, slot, false);
         }
         let before = known.as_ref().map(|slot| slot.state).or(before);
-        let after = match (before, event) {
-            (None, SlotEvent::Imported { state, .. }) => Some(*state),
-            (None, _) => Some(SlotState::Waiting),
-            (Some(before), event) => before.after(event),
-        };
+        let after = before.map_or_else(|| SlotState::brought_by(event), |before| before.after(event));
         let Some(after) = after else { return };
         let mut slot = known.unwrap_or_else(|| LiveSlot::new(before.unwrap_or(after), reasons));
         if before != Some(after) {
@@ -285,13 +328,13 @@ impl WorkflowCounts {
                 *slots = slots.saturating_sub(1);
             }
             self.counts.slots[after as usize] += 1;
-            self.counts.transitions[after as usize] += 1;
+            self.counts.counters.transitions[after as usize] += 1;
             slot.reason = reasons.id(reasons::of_state(after));
         }
         slot.state = after;
         self.follow_run(&mut slot, event, at);
         match event {
-            SlotEvent::Late { .. } => self.counts.missed += 1,
+            SlotEvent::Late { .. } => self.counts.counters.missed += 1,
             SlotEvent::Looked { explanation } => slot.reason = reasons.id(reasons::of_explanation(explanation)),
             SlotEvent::Planned { backfill, .. } | SlotEvent::Reopened { backfill, .. } => {
                 slot.backfill.clone_from(backfill);
@@ -308,7 +351,7 @@ impl WorkflowCounts {
     /// Counts the end of a step's run.
     pub(crate) fn count_step(&mut self, event: &SlotEvent) {
         if let Some(outcome) = ended(event) {
-            self.counts.steps[outcome] += 1;
+            self.counts.counters.steps[outcome] += 1;
         }
     }
 
@@ -323,7 +366,7 @@ impl WorkflowCounts {
         let Some(outcome) = ended(event) else { return };
         slot.run_alive = false;
         let began = slot.began.take().unwrap_or(at);
-        self.counts.runs.add(outcome, at.duration_since(began));
+        self.counts.counters.runs.add(outcome, at.duration_since(began));
     }
 
     fn keep(&mut self, key: SlotKey, slot: LiveSlot) {

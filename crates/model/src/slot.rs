@@ -61,6 +61,18 @@ impl SlotState {
         };
         Some(next)
     }
+
+    /// The state into which an event brings a slot of whose past nothing is known: it begins with the event, or it had ended in some way and
+    /// its history was removed. None where the event leaves it in the state that it had.
+    #[must_use]
+    pub fn brought_by(event: &SlotEvent) -> Option<SlotState> {
+        match event {
+            SlotEvent::Planned { .. } => Some(SlotState::Waiting),
+            SlotEvent::Imported { state, .. } => Some(*state),
+            // All that happens to slots that have ended happens to failed ones, too.
+            other => SlotState::Failed.after(other).filter(|state| *state != SlotState::Failed),
+        }
+    }
 }
 
 /// The part of a slot in a flow.

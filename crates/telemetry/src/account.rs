@@ -1,7 +1,7 @@
 //! Accounts of runs and slots: all that is stored of one that a collector is told.
 
 use jiff::Timestamp;
-use kelos_model::{Answer, Event, EventRecord, Finding, Reason, Run, SlotEvent, SlotRef, SlotState, Workflow, slot};
+use kelos_model::{Answer, Event, EventRecord, Finding, Reason, Run, SlotEvent, SlotRef, SlotState, Workflow};
 use kelos_store::{Queries, StoreError};
 
 /// Something that came to its end, or began.
@@ -82,6 +82,8 @@ pub(crate) fn of_event(reader: &dyn Queries, record: &EventRecord) -> Result<Vec
     let mut told = Vec::new();
     if let Some(run) = began.or(ended)
         && let Some(account) = of_run(reader, slot, run, &past)?
+        // One that no worker fetched was no run.
+        && (account.run.started_at.is_some() || !matches!(what, SlotEvent::Withdrawn { .. }))
     {
         told.push(if began.is_some() { Account::Began(account) } else { Account::Ended(account) });
     }
@@ -115,6 +117,7 @@ fn ended(what: &SlotEvent) -> Option<u32> {
         | SlotEvent::BackedOff { run, .. }
         | SlotEvent::Failed { run, .. }
         | SlotEvent::Recovered { run, .. }
+        | SlotEvent::Withdrawn { run }
         | SlotEvent::RunEnded { run, .. } => Some(*run),
         _ => None,
     }
@@ -132,20 +135,21 @@ fn may_end_a_slot(what: &SlotEvent) -> bool {
     )
 }
 
-/// Reads the history of a slot up to a position; none if the log does not begin with its first event.
+/// Reads the history of a slot up to a position; none if nothing is left of it. A history whose beginning was removed begins with the event
+/// that opened the slot again, or that marked it.
 fn past(reader: &dyn Queries, id: &SlotRef, until: u64) -> Result<Option<Past>, StoreError> {
-    let (mut state, mut past): (_, Option<Past>) = (None, None);
+    let (mut state, mut past): (Option<SlotState>, Option<Past>) = (None, None);
     for record in reader.history(id)?.into_iter().take_while(|record| record.seq <= until) {
         let Event::Slot { what, .. } = &record.event else { continue };
-        let was_final = state.as_ref().is_some_and(|slot: &kelos_model::Slot| slot.state.is_final());
+        let was_final = state.is_some_and(SlotState::is_final);
         let opens = past.is_none() || matches!(what, SlotEvent::Reopened { .. }) || was_final && opens_a_step(what);
         if opens {
             let opening = Opening { seq: record.seq, at: record.at };
             past = Some(Past { opening, met: None, state: None, flow_run: None });
         }
-        state = slot::apply(state, what, record.at, record.seq);
+        state = state.map_or_else(|| SlotState::brought_by(what), |known| known.after(what).or(state));
         let Some(past) = &mut past else { continue };
-        past.state = state.as_ref().map(|slot| slot.state);
+        past.state = state;
         match what {
             SlotEvent::TriggerMet { explanation } | SlotEvent::Held { explanation, .. } => {
                 past.met = Some(explanation.clone());
@@ -200,3 +204,6 @@ pub(crate) fn each_met<'a>(reason: &'a Reason, call: &mut impl FnMut(&'a Finding
     call(&reason.finding);
     reason.nested.iter().for_each(|nested| each_met(nested, call));
 }
+
+#[cfg(test)]
+mod tests;

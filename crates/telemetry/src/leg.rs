@@ -194,9 +194,9 @@ fn documents(reader: &dyn Queries, leg: &LegView, after: u64) -> Result<(Vec<Val
     let mut made = Vec::new();
     for record in &page.rows {
         let accounts: Vec<Account> = account::of_event(reader, record)?;
-        made.extend(accounts.iter().filter_map(|account| match leg.subject {
-            Subject::Traces => spans::span(account, &ids),
-            Subject::Lineage => lineage::event(account, &ids, &leg.name),
+        made.extend(accounts.iter().flat_map(|account| match leg.subject {
+            Subject::Traces => spans::span(account, &ids).into_iter().collect(),
+            Subject::Lineage => lineage::events(account, &ids, &leg.name),
         }));
     }
     let documents = match leg.subject {

@@ -25,20 +25,29 @@ struct Dataset {
     name: String,
 }
 
-/// The event of a run that began or ended; none for slots, and for a run that left its work to another.
-pub(crate) fn event(account: &Account, ids: &TraceIds, namespace: &str) -> Option<Value> {
+/// The events of a run that began or ended; none for slots, and for a run that left its work to another. One that ended before it started, such
+/// as a run that its executor refused, began with its dispatch: nobody is told of an end without a beginning.
+pub(crate) fn events(account: &Account, ids: &TraceIds, namespace: &str) -> Vec<Value> {
     let (account, has_ended) = match account {
         Account::Began(account) => (account, false),
         Account::Ended(account) => (account, true),
-        Account::Final(_) => return None,
+        Account::Final(_) => return Vec::new(),
     };
     let run = &account.run;
     if run.is_follower() {
-        return None;
+        return Vec::new();
     }
+    let begins = !has_ended || run.started_at.is_none();
+    let event = |has_ended| event(account, has_ended, ids, namespace);
+    begins.then(|| event(false)).into_iter().chain(has_ended.then(|| event(true))).collect()
+}
+
+/// The event of the beginning or the end of a run.
+fn event(account: &RunAccount, has_ended: bool, ids: &TraceIds, namespace: &str) -> Value {
+    let run = &account.run;
     let began = run.started_at.unwrap_or(run.dispatched_at);
     let (kind, at) = if has_ended { (end_of(run.state), run.ended_at.unwrap_or(began)) } else { ("START", began) };
-    Some(json!({
+    json!({
         "eventType": kind,
         "eventTime": at.to_string(),
         "producer": PRODUCER,
@@ -47,7 +56,7 @@ pub(crate) fn event(account: &Account, ids: &TraceIds, namespace: &str) -> Optio
         "job": {"namespace": namespace, "name": job_name(&run.id.slot), "facets": job_facets(account)},
         "inputs": datasets(inputs(account, namespace)),
         "outputs": datasets(outputs(account)),
-    }))
+    })
 }
 
 fn end_of(state: RunState) -> &'static str {

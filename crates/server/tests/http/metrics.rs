@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
+use kelos_core::TrimHistory;
 use kelos_metrics::{FAMILIES, Kind};
-use kelos_model::SlotState;
-use kelos_store::SlotFilter;
+use kelos_model::history::Trim;
+use kelos_model::{Actor, SlotRef, SlotState};
+use kelos_store::{PageRequest, SlotFilter};
 
 use crate::access::{By, Guarded};
 use crate::flows;
@@ -95,6 +97,73 @@ async fn metrics_count_slots_runs_and_reasons() {
     assert_eq!(found[&format!("kelos_slots{{{w},state=\"succeeded\"}}")], 0.0);
 }
 
+/// Removes the history of a slot that has ended.
+async fn trim(server: &Server, slot: &SlotRef) {
+    // The last event of a log is never removed.
+    server.ask(Method::PUT, "/register?bucket=b&key=k", "1").await.ok();
+    let reader = server.node.reader();
+    let turn = reader.turns(PageRequest::newest(1)).unwrap().rows.pop().unwrap().turn;
+    let trim = Trim::of(turn, reader.history(slot).unwrap().iter().map(|record| record.seq).collect());
+    server.node.handle().ask(&Actor::system("history"), TrimHistory { trim }).await.unwrap();
+    let history = reader.history(slot).unwrap();
+    assert!(history.is_empty() && reader.lacks_history(slot, &history).unwrap(), "{history:?}");
+}
+
+/// The numbers of slots that are not zero.
+fn of_slots(found: &Numbers) -> Numbers {
+    let kept = ["kelos_slots", "kelos_start_lateness", "kelos_finish_lateness", "kelos_backfill"];
+    // States that were left are shown by those who saw them.
+    let is_kept = |(name, value): &(&String, &f64)| kept.iter().any(|kept| name.starts_with(kept)) && **value > 0.0;
+    found.iter().filter(is_kept).map(|(name, value)| (name.clone(), *value)).collect()
+}
+
+/// Waits for the counts, which agree with the store and with those of a ledger that begins now.
+async fn counted_as_anew(server: Server) -> (Server, Numbers) {
+    let found = counted(&server).await;
+    assert_true(&server, &found);
+    let router = server.router.clone();
+    let mut anew = server.beside();
+    assert_eq!(of_slots(&found), of_slots(&counted(&anew).await));
+    anew.router = router;
+    (anew, found)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_whose_history_was_removed_is_counted_when_it_is_opened_again() {
+    let script = workflow("w", "retryStrategy: undefined, maxRetryCount: 0");
+    let server = Server::start(&script).await;
+    let now = "2015-09-13T15:01:00.000Z";
+    server.step(now).await;
+    let oldest = server.slots("w", now).await.pop().unwrap().0;
+    let id = slot("w", &oldest);
+    server.end(&id, 1, true).await;
+    counted(&server).await;
+    trim(&server, &id).await;
+
+    server.post(&format!("/rerun?id=w&time={oldest}")).await.ok();
+    let (server, found) = counted_as_anew(server).await;
+    let w = "project=\"test\",workflow=\"w\"";
+    assert_eq!(found[&format!("kelos_slots{{{w},state=\"succeeded\"}}")], 0.0, "{found:?}");
+    server.step(now).await;
+    server.until(|server| server.is_running(&id, 2)).await;
+    server.end(&id, 2, false).await;
+    server.until_state(&id, SlotState::Failed).await;
+    let (server, found) = counted_as_anew(server).await;
+    assert_eq!(found[&format!("kelos_runs_total{{{w},outcome=\"failed\"}}")], 1.0, "{found:?}");
+    assert_eq!(found[&format!("kelos_slot_transitions_total{{{w},state=\"failed\"}}")], 1.0, "{found:?}");
+
+    // What is left of a history may say in which state a slot ended.
+    server.post(&format!("/rerun?id=w&time={oldest}")).await.ok();
+    let (server, _) = counted_as_anew(server).await;
+    server.post(&format!("/kill?id=w&time={oldest}")).await.ok();
+    server.until_state(&id, SlotState::Killed).await;
+    counted(&server).await;
+    trim(&server, &id).await;
+    server.post_json(&format!("/api/v1/workflows/w/slots/{oldest}/mark"), "{}").await.ok();
+    server.until_state(&id, SlotState::Succeeded).await;
+    counted_as_anew(server).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn steps_are_counted_beside_the_runs_of_their_flows() {
     let server = flows::server().await;
@@ -123,12 +192,6 @@ async fn metrics_that_start_later_count_what_is_stored() {
     let server = server.beside();
     let second = counted(&server).await;
     assert_true(&server, &second);
-    let of_slots = |found: &Numbers| -> Numbers {
-        let kept = ["kelos_slots", "kelos_start_lateness", "kelos_finish_lateness", "kelos_backfill"];
-        // States that were left are shown by those who saw them.
-        let is_kept = |(name, value): &(&String, &f64)| kept.iter().any(|kept| name.starts_with(kept)) && **value > 0.0;
-        found.iter().filter(is_kept).map(|(name, value)| (name.clone(), *value)).collect()
-    };
     assert_eq!(of_slots(&first), of_slots(&second));
     assert!(first["kelos_store_bytes"] > 0.0);
 }

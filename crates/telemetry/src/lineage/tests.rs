@@ -107,8 +107,31 @@ fn daily(key: SlotKey, state: RunState, outcome: Option<Outcome>) -> RunAccount 
     RunAccount { run, opening, workflow: Some(workflow), met: Some(met), flow_run: None }
 }
 
+/// The last event of an account.
 fn told(account: &Account) -> Value {
-    event(account, &TraceIds::new("a log"), "shop").expect("an event")
+    events(account, &TraceIds::new("a log"), "shop").pop().expect("an event")
+}
+
+#[test]
+fn a_run_that_was_refused_before_it_started_begins_with_its_dispatch() {
+    let account = |started_at| {
+        let refused = Outcome::refused("no such queue");
+        let account = daily(SlotKey::Time(at("2026-02-28T23:00Z")), RunState::Failed, Some(refused));
+        Account::Ended(RunAccount { run: Run { started_at, ..account.run }, ..account })
+    };
+    let all = events(&account(None), &TraceIds::new("a log"), "shop");
+    let kinds: Vec<_> = all.iter().map(|event| (&event["eventType"], &event["eventTime"])).collect();
+    assert_eq!(
+        kinds,
+        [(&json!("START"), &json!("2026-03-01T23:00:02Z")), (&json!("FAIL"), &json!("2026-03-01T23:10:00Z")),]
+    );
+    assert_eq!(all[0]["run"]["runId"], all[1]["run"]["runId"]);
+    assert!(all[0]["run"]["facets"]["errorMessage"].is_null(), "{}", all[0]);
+    assert_eq!(all[1]["run"]["facets"]["errorMessage"]["message"].is_string(), true, "{}", all[1]);
+    all.iter().for_each(|event| assert_eq!(check_event(event), Ok(()), "{event}"));
+    // The beginning of one that had started was told before.
+    let started = events(&account(Some(at("2026-03-01T23:00:03Z"))), &TraceIds::new("a log"), "shop");
+    assert_eq!(started.iter().map(|event| &event["eventType"]).collect::<Vec<_>>(), ["FAIL"]);
 }
 
 #[test]

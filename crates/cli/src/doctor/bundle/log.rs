@@ -45,10 +45,11 @@ fn shown(line: &str, redaction: &Redaction) -> Value {
         return json!({ "leftOut": "a line that is no JSON" });
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let masked = |name: &str| text(name).map(|text| redaction.masked(text));
     json!({
-        "timestamp": text("timestamp"),
-        "level": text("level"),
-        "target": text("target"),
+        "timestamp": masked("timestamp"),
+        "level": masked("level"),
+        "target": masked("target"),
         "message": text("message").map(|message| redaction.message(message)),
     })
 }

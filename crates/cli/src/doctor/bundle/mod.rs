@@ -108,7 +108,9 @@ fn archive(path: &Path, entries: &[Entry]) -> std::io::Result<()> {
 
 /// The files of the bundle.
 fn entries(installation: &Installation, readings: &Readings, with_scripts: bool) -> Vec<Entry> {
-    let redaction = Redaction::new(names(readings), secrets::known(installation, readings));
+    let names = names(readings);
+    let secrets = secrets::known(installation, readings, &names);
+    let redaction = Redaction::new(names, secrets);
     let answers = &readings.answers;
     let results: Vec<Diagnosis> = readings.judge_without_foreign_words();
     let mut files: Vec<(&str, Option<Value>)> = vec![
@@ -144,10 +146,11 @@ fn entries(installation: &Installation, readings: &Readings, with_scripts: bool)
     let pretty = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default() + "\n";
     let mut entries = vec![Entry { name: "README.txt".to_owned(), text: README.to_owned() }];
     let given = files.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    // Names and addresses are in all of them: known secrets are masked in the whole text.
-    entries.extend(given.map(|(name, value)| Entry { name: name.to_owned(), text: redaction.masked(&pretty(value)) }));
+    // Names and addresses are in all of them: known secrets are masked in all texts.
+    let masked = |value| pretty(redaction.masked_value(value));
+    entries.extend(given.map(|(name, value)| Entry { name: name.to_owned(), text: masked(value) }));
     let log = installation.logs.as_deref().and_then(|folder| log::end_of(folder, &redaction));
-    entries.extend(log.map(|text| Entry { name: "log.jsonl".to_owned(), text: redaction.masked(&text) }));
+    entries.extend(log.map(|text| Entry { name: "log.jsonl".to_owned(), text }));
     if with_scripts {
         entries.extend(scripts(installation, &redaction));
     }

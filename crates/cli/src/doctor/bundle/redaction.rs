@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 /// The text in the place of a secret.
 pub(super) const MASK: &str = "••••";
 /// The text in the place of anything that is left out.
@@ -31,6 +33,16 @@ impl Redaction {
     /// The text with known secrets masked, and otherwise as it is.
     pub(super) fn masked(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK))
+    }
+
+    /// The value with known secrets masked in its texts. The names of its fields are ours, and stay.
+    pub(super) fn masked_value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.masked(&text).into(),
+            Value::Array(items) => items.into_iter().map(|item| self.masked_value(item)).collect(),
+            Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, self.masked_value(value))).collect(),
+            other => other,
+        }
     }
 
     /// A message: known secrets are masked, quoted values that are no known names left out, and addresses cut.
@@ -164,6 +176,9 @@ mod tests {
     fn known_secrets_are_masked_wherever_they_stand() {
         assert_eq!(redaction().message("curl -u ann:hunter2-or-more, then hunter2x"), "curl -u ann:••••, then ••••x");
         assert_eq!(redaction().masked("abc \"hunter2\""), "abc \"••••\"", "short values are no secrets");
+        let value = serde_json::json!({ "hunter2": ["hunter2", { "a": "x hunter2" }], "b": 1 });
+        let masked = serde_json::json!({ "hunter2": ["••••", { "a": "x ••••" }], "b": 1 });
+        assert_eq!(redaction().masked_value(value), masked, "names of fields are no secrets");
         assert_eq!(
             redaction().message("failed to reach (https://u:p@h/x/y), or s3://b/c: why"),
             "failed to reach (https://h/…), or s3://b/c: why"
