@@ -15,6 +15,10 @@ use super::{PackedSlot, blocks_among, coding, remove, write};
 const SIZE: usize = if cfg!(test) { 2 } else { 256 };
 /// The most workflows that are looked at for a block after a turn: most of them have none to make.
 const LOOKED_AT: usize = 4;
+/// The most rows that are looked at after a turn, so that those that can't be packed yet, such as all jobs of a quarter, hold nobody up.
+const VISITED: usize = if cfg!(test) { 8 } else { 4_096 };
+/// The fewest slots that make a block where the rows that may be looked at end.
+const FEWEST: usize = SIZE.div_ceil(8);
 /// The most blocks that are made anew because slots come between theirs.
 const MERGED: usize = 8;
 
@@ -43,46 +47,63 @@ impl Packer {
         if epochs::current(&tx)? != epoch {
             return Ok(());
         }
+        let mut room = VISITED;
         for _ in 0..LOOKED_AT {
-            let slots = self.packable(&tx, removed_until.as_millisecond())?;
-            let Some(last) = slots.last().filter(|_| slots.len() == SIZE) else {
+            let Stretch { slots, last } = self.packable(&tx, removed_until.as_millisecond(), &mut room)?;
+            let Some(last) = last else {
                 let next = "SELECT coalesce(min(id), 0) FROM workflows WHERE id > ?1 AND slots >= ?2";
                 let next = tx.prepare_cached(next)?.query_row((self.workflow, SIZE as i64), |row| row.get(0))?;
                 *self = Packer { workflow: next, after: None };
                 continue;
             };
-            self.after = Some(last.key.clone());
-            if pack(&tx, slots)? {
+            self.after = Some(last);
+            if slots.len() >= FEWEST && pack(&tx, slots)? {
                 return Ok(tx.commit()?);
             }
         }
         Ok(())
     }
 
-    /// The next slots of the workflow whose history was removed and that a block can have.
-    fn packable(&self, conn: &Connection, until: i64) -> Result<Vec<PackedSlot>, Fault> {
+    /// The next slots of the workflow whose history was removed and that a block can have, by looking at so many rows.
+    fn packable(&self, conn: &Connection, until: i64, room: &mut usize) -> Result<Stretch, Fault> {
         let after = self.after.as_ref();
         let (at, beyond) = (after.map_or(i64::MIN, order_time), after.map(beyond_time).unwrap_or_default());
         let mut slots = Vec::new();
         for place in ["scheduled_at = ?2 AND key < ?3", "scheduled_at > ?2 AND ?3 IS NOT NULL"] {
             let sql = format!(
-                "SELECT {SLOT} FROM slots INDEXED BY slots_of WHERE workflow = ?1 AND {place} AND scheduled_at <= ?4 \
-                 AND state = 6 AND last_run > 0 AND run_alive = 0 AND NOT EXISTS (SELECT 1 FROM events WHERE seq = last_event) \
+                "SELECT {SLOT}, state = 6 AND last_run > 0 AND run_alive = 0 \
+                 AND NOT EXISTS (SELECT 1 FROM events WHERE seq = last_event) AS is_old \
+                 FROM slots INDEXED BY slots_of WHERE workflow = ?1 AND {place} AND scheduled_at <= ?4 \
                  ORDER BY scheduled_at, key DESC"
             );
             let mut statement = conn.prepare_cached(&sql)?;
             let mut rows = statement.query((self.workflow, at, &*beyond, until))?;
-            while slots.len() < SIZE {
-                let Some(row) = rows.next()? else { break };
+            while let Some(row) = rows.next()? {
+                *room = room.saturating_sub(1);
+                let is_old: bool = row.get("is_old")?;
+                if !is_old && *room > 0 {
+                    continue;
+                }
                 let (key, slot) = read_slot_of(row)?;
                 let slot = PackedSlot { workflow: self.workflow, key, slot };
-                if coding::fits(&slot)? {
+                let last = slot.key.clone();
+                if is_old && coding::fits(&slot)? {
                     slots.push(slot);
+                }
+                if slots.len() == SIZE || *room == 0 {
+                    return Ok(Stretch { slots, last: Some(last) });
                 }
             }
         }
-        Ok(slots)
+        Ok(Stretch { slots, last: None })
     }
+}
+
+/// The slots of a stretch of a workflow that a block can have.
+struct Stretch {
+    slots: Vec<PackedSlot>,
+    /// The last key that was looked at; none if there are no more.
+    last: Option<SlotKey>,
 }
 
 /// Puts slots of a workflow into blocks, and says whether it did: not where they lie between those of many.

@@ -230,6 +230,25 @@ fn slots_of_all_kinds_go_into_blocks_and_come_out_when_they_change() {
 }
 
 /// Slots that lie between those of many blocks would make all these anew.
+/// A step looks at eight rows here: as many jobs of which history is kept hold up nobody, and hide no others.
+#[test]
+fn slots_behind_many_that_have_history_go_into_blocks_by_and_by() {
+    let folder = Folder::new();
+    let keys = (1..=60).map(|second| SlotKey::Time(moment(second * 1_000)));
+    let mut store = folder.open();
+    let lease = lead(&mut store);
+    store.commit(lease, &done(keys, 0)).unwrap();
+    // Of the first forty, history is kept.
+    store.commit(lease, &trim(41, 42)).unwrap();
+    assert_eq!(number(&folder.path(), "SELECT count(*) FROM slot_blocks"), 0);
+    for first in 43..60 {
+        store.commit(lease, &trim(first, first)).unwrap();
+    }
+    assert!(number(&folder.path(), "SELECT coalesce(sum(slots), 0) FROM slot_blocks") >= 10);
+    assert_eq!(number(&folder.path(), OVERLAPPING), 0);
+    assert_eq!(store.damage(9).unwrap(), [] as [&str; 0]);
+}
+
 #[test]
 fn slots_wait_until_they_lie_near_each_other() {
     let folder = Folder::new();
@@ -241,14 +260,16 @@ fn slots_wait_until_they_lie_near_each_other() {
     for event in 1..=40 {
         store.commit(lease, &trim(event, event)).unwrap();
     }
+    // Each looks at a few rows.
+    (0..40).for_each(|_| store.commit(lease, &trim(40, 40)).unwrap());
     let rows = |path: &Path| number(path, "SELECT count(*) FROM slots");
     assert_eq!(rows(&folder.path()), 3, "the last event of the log stays, and two slots have history");
     let far = Commit { trim: Some(Trim { until: 2, stretches: vec![(41, 42)] }), ..Commit::default() };
-    (0..9).for_each(|_| store.commit(lease, &far).unwrap());
+    (0..40).for_each(|_| store.commit(lease, &far).unwrap());
     assert_eq!(rows(&folder.path()), 3, "twenty blocks lie between the two");
     store.commit(lease, &done(["j39-a", "zz"].map(|name| job(name.to_owned())), 43)).unwrap();
     let near = Commit { trim: Some(Trim { until: 52, stretches: vec![(44, 44)] }), ..Commit::default() };
-    (0..9).for_each(|_| store.commit(lease, &near).unwrap());
+    (0..40).for_each(|_| store.commit(lease, &near).unwrap());
     assert_eq!(rows(&folder.path()), 3, "the one that is near is packed with the other");
     assert_eq!(slots(&*store.reader()).len(), 45);
     assert_eq!(number(&folder.path(), OVERLAPPING), 0);
