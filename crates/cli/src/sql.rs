@@ -1,6 +1,8 @@
 //! `kelos sql`: a query over the data of a server, answered from its database, while the server goes on.
 
-use std::io::{IsTerminal, Read, StdoutLock, Write};
+mod outlet;
+
+use std::io::{IsTerminal, Read};
 use std::time::Duration;
 
 use comfy_table::{Cell, Table};
@@ -10,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::data::{self, Place};
 use crate::failure::Failure;
 use crate::{options, render, text};
+use outlet::{Outlet, OutletError};
 
 /// The largest query that is read from standard input.
 const LARGEST_QUERY: u64 = 1 << 20;
@@ -41,16 +44,16 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
     let mut views = SqliteViews::open(&database).map_err(|error| Failure::of_store(&error))?;
     let Some(query) = &args.query else { return list(args, &views) };
     let query = if query == "-" { typed()? } else { query.clone() };
+    let open = || Outlet::open(args.timeout).map_err(|error| unprinted(&error.into()));
     let mut printer: Box<dyn Printer> = match (args.json, args.csv) {
-        (true, _) => Box::new(JsonPrinter::default()),
-        (_, true) => Box::new(CsvPrinter { out: csv::Writer::from_writer(std::io::stdout().lock()), is_broken: false }),
+        (true, _) => Box::new(JsonPrinter { out: open()?, names: Vec::new(), rows: 0 }),
+        (_, true) => Box::new(CsvPrinter(open()?)),
         _ => Box::new(TablePrinter::default()),
     };
     let outcome = views.query(&query, args.timeout, printer.rows());
-    printer.end();
+    let printed = printer.end();
     match outcome {
-        // A reader that went away is no failure, as with other filters.
-        Ok(()) | Err(SqlError::Stopped) => Ok(0),
+        Ok(()) | Err(SqlError::Stopped) => printed.map(|()| 0).map_err(|error| unprinted(&error)),
         Err(SqlError::Store(error)) => Err(Failure::of_store(&error)),
         Err(error @ SqlError::TimedOut(_)) => {
             let hint = "--timeout gives it longer; conditions on columns that end in _ms and on positions are served by indexes";
@@ -60,6 +63,17 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
             let hint = "`kelos sql` without a query lists the views and their columns";
             Err(Failure::usage(format!("answer the query: {error}")).hint(hint))
         }
+    }
+}
+
+fn unprinted(error: &OutletError) -> Failure {
+    let failure = Failure::bad(format!("print the answer: {error}"));
+    match error {
+        OutletError::Stalled(_) => failure.hint(
+            "a query ends after this long because the database keeps all that is written meanwhile; a file takes the rows at once, and \
+             --timeout gives them longer",
+        ),
+        OutletError::Broken(_) => failure,
     }
 }
 
@@ -91,7 +105,7 @@ trait Printer {
     fn rows(&mut self) -> &mut dyn SqlRows;
 
     /// Prints what is left, also after a failure.
-    fn end(&mut self);
+    fn end(self: Box<Self>) -> Result<(), OutletError>;
 }
 
 /// Rows as a table: it is as wide as the widest value, so it is printed at the end.
@@ -117,31 +131,23 @@ impl Printer for TablePrinter {
         self
     }
 
-    fn end(&mut self) {
-        if let Some(table) = self.0.take() {
-            render::print(table);
-        }
+    fn end(self: Box<Self>) -> Result<(), OutletError> {
+        self.0.into_iter().for_each(render::print);
+        Ok(())
     }
 }
 
 /// Rows as a JSON list of objects, printed as they come.
-#[derive(Default)]
 struct JsonPrinter {
+    out: Outlet,
     names: Vec<String>,
     rows: usize,
-    is_broken: bool,
-}
-
-impl JsonPrinter {
-    fn print(&mut self, text: &str) {
-        self.is_broken |= std::io::stdout().lock().write_all(text.as_bytes()).is_err();
-    }
 }
 
 impl SqlRows for JsonPrinter {
     fn columns(&mut self, names: &[String]) {
         self.names = names.to_vec();
-        self.print("[");
+        self.out.takes(b"[");
     }
 
     fn row(&mut self, values: Vec<SqlValue>) -> bool {
@@ -149,8 +155,7 @@ impl SqlRows for JsonPrinter {
         let object: Map<String, Value> = self.names.iter().cloned().zip(values).collect();
         let before = if self.rows == 0 { "\n" } else { ",\n" };
         self.rows += 1;
-        self.print(&format!("{before}  {}", Value::Object(object)));
-        !self.is_broken
+        self.out.takes(format!("{before}  {}", Value::Object(object)).as_bytes())
     }
 }
 
@@ -159,27 +164,35 @@ impl Printer for JsonPrinter {
         self
     }
 
-    fn end(&mut self) {
-        if !self.names.is_empty() {
-            self.print(if self.rows == 0 { "]\n" } else { "\n]\n" });
-        }
+    fn end(self: Box<Self>) -> Result<(), OutletError> {
+        let end = match (self.names.is_empty(), self.rows) {
+            (true, _) => "",
+            (false, 0) => "]\n",
+            (false, _) => "\n]\n",
+        };
+        self.out.close(end.as_bytes())
     }
 }
 
 /// Rows as CSV (RFC 4180), printed as they come.
-struct CsvPrinter {
-    out: csv::Writer<StdoutLock<'static>>,
-    is_broken: bool,
+struct CsvPrinter(Outlet);
+
+impl CsvPrinter {
+    fn takes(&mut self, fields: impl Iterator<Item = String>) -> bool {
+        let mut line = csv::Writer::from_writer(Vec::new());
+        // Memory takes everything.
+        let line = line.write_record(fields.map(String::into_bytes)).ok().and_then(|()| line.into_inner().ok());
+        line.is_some_and(|line| self.0.takes(&line))
+    }
 }
 
 impl SqlRows for CsvPrinter {
     fn columns(&mut self, names: &[String]) {
-        self.is_broken |= self.out.write_record(names).is_err();
+        self.takes(names.iter().cloned());
     }
 
     fn row(&mut self, values: Vec<SqlValue>) -> bool {
-        self.is_broken |= self.out.write_record(values.iter().map(|value| plain(value, ""))).is_err();
-        !self.is_broken
+        self.takes(values.iter().map(|value| plain(value, "")))
     }
 }
 
@@ -188,8 +201,8 @@ impl Printer for CsvPrinter {
         self
     }
 
-    fn end(&mut self) {
-        self.is_broken |= self.out.flush().is_err();
+    fn end(self: Box<Self>) -> Result<(), OutletError> {
+        self.0.close(b"")
     }
 }
 

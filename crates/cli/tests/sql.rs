@@ -1,6 +1,9 @@
 //! `kelos sql`, while a server runs and after it.
 
-use crate::support::{Folder, Server, eventually};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+use crate::support::{Folder, Server, eventually, kelos};
 use serde_json::json;
 
 const SCRIPT: &str = r#"
@@ -52,4 +55,40 @@ fn the_data_are_queried_while_the_server_goes_on_and_afterwards() {
     }
     let said = Folder::with(&[]).run(&["sql", "select 1"]);
     assert!(said.code == 2 && said.err.contains("there is no such database") && said.err.contains("--db"), "{said:?}");
+}
+
+/// Five thousand rows of four thousand bytes: more than waits between two programs.
+const LONG: &str = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) \
+                    select i, hex(zeroblob(2000)) as text from n";
+
+/// A query of which nothing is read yet.
+fn unread(folder: &Folder, timeout: &str, form: &str) -> Child {
+    let mut command = kelos(&["sql", form, "--timeout", timeout, LONG]);
+    let piped = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().expect("kelos sql starts")
+}
+
+fn ended(query: &mut Child) -> (Option<i32>, String) {
+    let status = eventually("the end of the query", || query.try_wait().expect("a status"));
+    let mut said = String::new();
+    query.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    (status.code(), said)
+}
+
+#[test]
+fn a_query_whose_output_nobody_takes_ends_with_its_time_and_one_whose_reader_goes_away_ends_quietly() {
+    let folder = Folder::with(&[("workflows/report.js", SCRIPT)]);
+    assert!(Server::up(&folder).stop().success());
+    for form in ["--csv", "--json"] {
+        let (code, said) = ended(&mut unread(&folder, "1", form));
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("failed to print the answer: its reader did not take it within 1 s"), "{said}");
+
+        let mut query = unread(&folder, "60", form);
+        let mut first = String::new();
+        BufReader::new(query.stdout.take().expect("a pipe")).read_line(&mut first).expect("a line");
+        assert_eq!(ended(&mut query), (Some(0), String::new()), "{first}");
+    }
+    let all = folder.run(&["sql", "--csv", LONG]).ok();
+    assert_eq!((all.lines().count(), all.lines().last().map(|line| &line[..8])), (5_001, Some("5000,000")));
 }

@@ -112,7 +112,7 @@ pub fn find(reader: &dyn Queries, now: Timestamp) -> Result<Failures, StoreError
     let workflows = reader.workflows(None)?;
     let (rows, mut is_partial) = unrepaired(reader, &workflows)?;
     let mut dependents = Dependents::new(reader, &workflows, now);
-    let edges = edges(&rows, &mut dependents)?;
+    let edges = edges(rows.iter().map(|row| &row.id), &mut dependents)?;
     is_partial |= dependents.is_partial;
     let mut rows = fold(rows, &edges);
     rows.sort_by(|a, b| b.since.cmp(&a.since).then_with(|| a.slot.cmp(&b.slot)));
@@ -145,10 +145,10 @@ fn unrepaired(reader: &dyn Queries, workflows: &[WorkflowRow]) -> Result<(Vec<Sl
 type Edges = BTreeMap<SlotRef, Vec<(SlotRef, SlotState)>>;
 
 /// The slots that wait for these, at any distance.
-fn edges(rows: &[SlotRow], dependents: &mut Dependents<'_>) -> Result<Edges, StoreError> {
+fn edges<'a>(slots: impl Iterator<Item = &'a SlotRef>, dependents: &mut Dependents<'_>) -> Result<Edges, StoreError> {
     let mut edges = Edges::new();
-    let mut seen: BTreeSet<SlotRef> = rows.iter().map(|row| row.id.clone()).collect();
-    let mut queue: VecDeque<SlotRef> = rows.iter().map(|row| row.id.clone()).collect();
+    let mut queue: VecDeque<SlotRef> = slots.cloned().collect();
+    let mut seen: BTreeSet<SlotRef> = queue.iter().cloned().collect();
     while let Some(slot) = queue.pop_front() {
         let waiting = dependents.waiting_for(&slot)?;
         queue.extend(waiting.iter().map(|(waiter, _)| waiter).filter(|waiter| seen.insert((*waiter).clone())).cloned());

@@ -17,6 +17,7 @@ pub mod out_of_range;
 pub mod paths;
 pub mod periods;
 pub mod roots;
+mod rows;
 pub mod schedule;
 pub mod schedules;
 pub mod stuck;

@@ -7,11 +7,12 @@ use jiff::{Timestamp, ToSpan};
 use kelos_model::event::Origin;
 use kelos_model::history::Trim;
 use kelos_model::probe::Verdict;
+use kelos_model::ranges::Range;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Source, WaitStart, WorkflowRow};
 use kelos_model::{
-    Answer, Event, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run, RunId, RunState, Slot,
-    SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId, slot,
+    Answer, BackfillId, Event, EventRecord, Finding, Outcome, Probe, Reason, ReasonKind, RetryPolicy, Run, RunId,
+    RunState, Slot, SlotEvent, SlotRef, SlotState, Stretch, Trigger, Workflow, WorkflowId, slot,
 };
 use kelos_store::{Commit, Journal, Lease, MemoryStore, SlotRow};
 
@@ -63,6 +64,17 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
     WorkflowRow { id, definition, version: 1, present: true, enabled: true, paused: false, planned, moments }
 }
 
+/// So many hours before `at(0, 0)` in a backlog, for a backfill or for none.
+pub(crate) fn backlog(hours: i64, backfill: Option<&str>) -> PlanState {
+    let range = Range::new(at(-hours, 0), at(0, 0));
+    let backfill = backfill.map(|name| BackfillId::new(name).unwrap());
+    let mut planned = PlanState { until: Some(at(8, 0)), ..PlanState::default() };
+    planned.schedule = serde_json::to_string(&CronSchedule::hourly()).unwrap();
+    planned.ranges.insert(range);
+    planned.backlog.put(Stretch { range, since: at(0, 0), backfill, priority: 0, killed: None });
+    planned
+}
+
 impl World {
     pub(crate) fn new(rows: Vec<WorkflowRow>) -> World {
         let mut store = MemoryStore::new();
@@ -91,7 +103,21 @@ impl World {
 
     /// A row that no event leads to.
     pub(crate) fn puts(&mut self, row: SlotRow) {
-        self.store.commit(self.lease, &Commit { slots: vec![row], ..Commit::default() }).unwrap();
+        self.put_all(vec![row]);
+    }
+
+    fn put_all(&mut self, slots: Vec<SlotRow>) {
+        self.store.commit(self.lease, &Commit { slots, ..Commit::default() }).unwrap();
+    }
+
+    /// So many hourly slots before `at(0, 0)` that wait, planned then.
+    pub(crate) fn puts_waiting(&mut self, id: &str, slots: i64) {
+        let workflow: WorkflowId = id.parse().unwrap();
+        let waiting = |hour: i64| SlotRow {
+            id: SlotRef::at(workflow.clone(), at(-hour, 0)),
+            slot: Slot::new(SlotState::Waiting, at(0, 0)),
+        };
+        self.put_all((1..=slots).map(waiting).collect());
     }
 
     /// Removes history.

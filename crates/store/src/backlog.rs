@@ -137,6 +137,7 @@ fn passes(filter: &SlotFilter, stretch: &Stretch) -> bool {
     (filter.states.is_empty() || filter.states.contains(&stretch.state()))
         && filter.backfill.as_ref().is_none_or(|backfill| stretch.backfill.as_ref() == Some(backfill))
         && !filter.collecting
+        && !filter.without_backlogs
 }
 
 /// An iterator over the times of backlogs, in the order of a list.

@@ -37,6 +37,8 @@ pub struct SlotFilter {
     pub backfill: Option<BackfillId>,
     /// Only those that have begun to collect facts, and have not ended.
     pub collecting: bool,
+    /// Only those with rows of their own: without the times of backlogs.
+    pub without_backlogs: bool,
 }
 
 /// A choice of runs.

@@ -1,14 +1,15 @@
 //! The live slots that will be late, as far as recorded runs tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, SlotRef, WorkflowId};
-use kelos_store::{Queries, SlotRow, StoreError};
+use kelos_model::{BackfillId, Slot, SlotRef, SlotState, WorkflowId};
+use kelos_store::{Queries, StoreError};
 
 use super::{Expectation, Forecast};
-use crate::stuck::{live, rests};
+use crate::rows;
+use crate::stuck::rests;
 
 /// The most slots whose end is expected in one look: those with the earliest deadlines.
 pub const MOST_FORESEEN: usize = 1_000;
@@ -45,37 +46,62 @@ pub fn late_ahead(reader: &dyn Queries, now: Timestamp) -> Result<LatenessForeca
     if workflows.is_empty() {
         return Ok(LatenessForecast::default());
     }
-    let (live, mut is_partial) = live(reader)?;
-    let mut pauses = Pauses { reader, known: BTreeMap::new() };
-    let mut open = Vec::new();
-    for (id, row) in &workflows {
-        for slot in live.get(id).into_iter().flatten() {
-            if let Some(deadline) = deadline_ahead(row, slot, now)
-                && !pauses.holds(slot)?
-            {
-                open.push((deadline, &slot.id));
-            }
-        }
-    }
-    open.sort();
-    is_partial |= open.len() > MOST_FORESEEN;
-    open.truncate(MOST_FORESEEN);
+    let (open, is_partial) = open(reader, &workflows, now)?;
     let (mut forecast, mut rows) = (Forecast::new(reader, now), Vec::new());
     for (deadline, slot) in open {
-        if let Some(expected) = forecast.of(slot)?.filter(|expected| expected.end > deadline) {
-            rows.push(LateAhead { slot: slot.clone(), deadline, expected });
+        if let Some(expected) = forecast.of(&slot)?.filter(|expected| expected.end > deadline) {
+            rows.push(LateAhead { slot, deadline, expected });
         }
     }
     Ok(LatenessForecast { rows, is_partial })
 }
 
-/// The deadline of a slot that has not missed it.
-fn deadline_ahead(row: &WorkflowRow, slot: &SlotRow, now: Timestamp) -> Option<Timestamp> {
+/// The slots of these workflows that have not missed their deadlines, the earliest deadlines first, and whether there are more.
+fn open(
+    reader: &dyn Queries,
+    workflows: &BTreeMap<WorkflowId, WorkflowRow>,
+    now: Timestamp,
+) -> Result<(BTreeSet<(Timestamp, SlotRef)>, bool), StoreError> {
+    let mut pauses = Pauses { reader, known: BTreeMap::new() };
+    let (mut open, mut is_partial) = (BTreeSet::new(), false);
+    for state in rows::live_states() {
+        // Most slots are of other workflows, or late: their rows are not read.
+        let take = |(id, _): (SlotRef, SlotState)| {
+            let Some(row) = workflows.get(&id.workflow).filter(|row| may_be_in_time(row, &id, now)) else {
+                return Ok(true);
+            };
+            let Some(slot) = reader.slot(&id)? else { return Ok(true) };
+            if let Some(deadline) = deadline_ahead(row, &id, &slot, now)
+                && !pauses.holds(&slot)?
+            {
+                open.insert((deadline, id));
+            }
+            if open.len() > MOST_FORESEEN {
+                open.pop_last();
+                is_partial = true;
+            }
+            Ok(true)
+        };
+        rows::each(state, |filter, paging| reader.slot_states(filter, paging), take)?;
+    }
+    Ok((open, is_partial))
+}
+
+/// Whether the deadline of a slot is ahead, as far as its key tells.
+fn may_be_in_time(row: &WorkflowRow, slot: &SlotRef, now: Timestamp) -> bool {
     let definition = &row.definition;
-    if slot.slot.late.is_some() || definition.out_of_bounds(&slot.id.key, Some(&slot.slot)).is_some() {
+    let due = slot.key.time().and_then(|_| definition.keys.due(&slot.key));
+    let deadline = due.and_then(|due| definition.deadline.as_ref()?.after(due));
+    deadline.is_none_or(|deadline| deadline > now)
+}
+
+/// The deadline of a slot that has not missed it.
+fn deadline_ahead(row: &WorkflowRow, id: &SlotRef, slot: &Slot, now: Timestamp) -> Option<Timestamp> {
+    let definition = &row.definition;
+    if slot.late.is_some() || definition.out_of_bounds(&id.key, Some(slot)).is_some() {
         return None;
     }
-    definition.deadline_of(&slot.id.key, &slot.slot).filter(|deadline| *deadline > now)
+    definition.deadline_of(&id.key, slot).filter(|deadline| *deadline > now)
 }
 
 /// The backfills that are paused, as far as they were read.
@@ -86,8 +112,8 @@ struct Pauses<'a> {
 
 impl Pauses<'_> {
     /// Whether the backfill that asked for a slot is paused.
-    fn holds(&mut self, slot: &SlotRow) -> Result<bool, StoreError> {
-        let Some(id) = &slot.slot.backfill else { return Ok(false) };
+    fn holds(&mut self, slot: &Slot) -> Result<bool, StoreError> {
+        let Some(id) = &slot.backfill else { return Ok(false) };
         if let Some(known) = self.known.get(id) {
             return Ok(*known);
         }

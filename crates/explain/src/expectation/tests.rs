@@ -1,18 +1,25 @@
+use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Deadline, SlotRef, Trigger};
 use kelos_store::StoredState;
 
 use super::*;
 use crate::why;
-use crate::world::{World, at, row};
+use crate::world::{World, at, backlog, row};
 
 /// Hourly slots of `load`, whose runs took so many minutes; `report` waits for it.
 fn world(minutes: &[i64]) -> World {
+    world_beside(Vec::new(), minutes)
+}
+
+/// The same, with other workflows.
+fn world_beside(mut others: Vec<WorkflowRow>, minutes: &[i64]) -> World {
     let load = row("load", |_| {});
     let report = row("report", |one| {
         one.trigger = Trigger::Success { workflow: "load".parse().unwrap() };
         one.deadline = Some(Deadline::After(1800));
     });
-    let mut world = World::new(vec![load, report]);
+    others.extend([load, report]);
+    let mut world = World::new(others);
     for (hour, took) in minutes.iter().enumerate() {
         let slot = world.running("load", hour as i64, 0);
         world.succeeds(&slot, at(hour as i64, *took));
@@ -90,4 +97,28 @@ fn slots_that_will_be_late_are_found_in_the_order_of_their_deadlines() {
     assert_eq!(ahead(&world, at(4, 30)).rows, []);
     world.succeeds(&load, at(4, 12));
     assert_eq!(ahead(&world, at(4, 13)).rows, []);
+}
+
+#[test]
+fn neither_a_backfill_of_a_year_nor_thousands_of_older_slots_hide_one_that_will_be_late() {
+    let behind = WorkflowRow { planned: backlog(8_760, Some("year")), ..row("a", |_| {}) };
+    let mut world = world_beside(vec![behind, row("b", |_| {})], &[40, 41, 39]);
+    world.puts_waiting("b", 6_000);
+    let load = world.running("load", 4, 0);
+    let report = world.waits("report", 4, &load);
+    let found = late_ahead(&*world.store.reader(), at(4, 10)).unwrap();
+    assert_eq!(found.rows.iter().map(|row| &row.slot).collect::<Vec<_>>(), [&report]);
+    assert!(!found.is_partial);
+}
+
+#[test]
+fn of_too_many_slots_with_a_deadline_those_with_the_earliest_are_expected() {
+    let mut world =
+        world_beside(vec![row("b", |one| one.deadline = Some(Deadline::After(5 * 366 * 86_400)))], &[40, 41, 39]);
+    world.puts_waiting("b", 1_500);
+    let load = world.running("load", 4, 0);
+    let report = world.waits("report", 4, &load);
+    let found = late_ahead(&*world.store.reader(), at(4, 10)).unwrap();
+    assert_eq!(found.rows.iter().map(|row| &row.slot).collect::<Vec<_>>(), [&report]);
+    assert!(found.is_partial);
 }

@@ -7,20 +7,19 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
-use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
+use kelos_store::{Queries, SlotRow, StoreError};
 
-use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, usual};
+use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, backlog, usual};
 use crate::failures::{self, Failures};
 use crate::roots::{self, Root};
-use crate::{schedule, schedules, why};
+use crate::{rows, schedule, schedules, why};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
 const ASKED: usize = 5;
-/// Times of a paused workflow that are counted.
+/// Times of a paused workflow that are counted: of those that were not planned, and of its backlog.
 const UNPLANNED: usize = 1_000;
-
-/// The live slots of each workflow, oldest first.
-pub(crate) type Live = BTreeMap<WorkflowId, Vec<SlotRow>>;
+/// Times of the backlog of a workflow that may be late.
+const BEHIND: usize = 100;
 
 /// Finds what is stuck at a moment. Blocks.
 ///
@@ -33,8 +32,8 @@ pub fn read(reader: &dyn Queries, now: Timestamp) -> Result<StuckReport, StoreEr
     let failures = failures::find(reader, now)?;
     let followers: &BTreeSet<&SlotRef> = &failures.followers().map(|follower| &follower.slot).collect();
     let (mut rows, mut overdue) = (Vec::new(), BTreeMap::new());
-    for (id, slots) in &live {
-        let Some(workflow) = workflows.get(id).filter(|row| !rests(row)) else { continue };
+    for (id, workflow) in workflows.iter().filter(|(_, row)| !rests(row)) {
+        let slots = live.get(id).map_or(&[][..], Vec::as_slice);
         let search = Search { reader, now, workflow, slots, followers };
         let times: Vec<Timestamp> = search.past_deadline().filter_map(|(row, _)| row.id.key.time()).collect();
         if !times.is_empty() {
@@ -61,20 +60,23 @@ pub(crate) fn rests(row: &WorkflowRow) -> bool {
     row.paused || row.frozen().is_some()
 }
 
-/// All live slots, and whether there are more than were read.
-pub(crate) fn live(reader: &dyn Queries) -> Result<(Live, bool), StoreError> {
-    let (mut live, mut is_partial) = (Live::new(), false);
-    for state in SlotState::ALL.into_iter().filter(|state| !state.is_final()) {
-        let rows = reader
-            .slots(&SlotFilter { states: vec![state], ..SlotFilter::default() }, PageRequest::oldest(LOOKED_AT))?
-            .rows;
-        is_partial |= rows.len() == LOOKED_AT;
-        for row in rows {
-            live.entry(row.id.workflow.clone()).or_default().push(row);
-        }
+/// The live slots of each workflow, of each state the oldest, and whether there are more.
+fn live(reader: &dyn Queries) -> Result<(BTreeMap<WorkflowId, Vec<SlotRow>>, bool), StoreError> {
+    let (mut live, mut is_partial) = (BTreeMap::<_, Vec<SlotRow>>::new(), false);
+    for state in rows::live_states() {
+        let mut room = LOOKED_AT;
+        let take = |row: SlotRow| {
+            let has_room = room > 0;
+            if has_room {
+                room -= 1;
+                live.entry(row.id.workflow.clone()).or_default().push(row);
+            }
+            Ok(has_room)
+        };
+        is_partial |= !rows::each(state, |filter, paging| reader.slots(filter, paging), take)?;
     }
-    for rows in live.values_mut() {
-        rows.sort_by_key(|row| row.id.key.time().unwrap_or(row.slot.since));
+    for slots in live.values_mut() {
+        slots.sort_by_key(|row| row.id.key.time().unwrap_or(row.slot.since));
     }
     Ok((live, is_partial))
 }
@@ -143,8 +145,10 @@ impl Search<'_> {
         let before_its_run = |row: &&SlotRow| {
             row.slot.state < SlotState::Running && row.slot.backfill.is_none() && !self.is_out_of_bounds(row)
         };
-        let waiting: Vec<&SlotRow> =
-            self.slots.iter().filter(before_its_run).filter(|row| self.age(row) > FLOOR).collect();
+        let behind = backlog::first(self.workflow, BEHIND, |stretch| stretch.backfill.is_none());
+        let mut waiting: Vec<&SlotRow> =
+            self.slots.iter().chain(&behind).filter(before_its_run).filter(|row| self.age(row) > FLOOR).collect();
+        waiting.sort_by_key(|row| began(self.workflow, row));
         if waiting.is_empty() {
             return Ok(None);
         }
@@ -157,7 +161,9 @@ impl Search<'_> {
             SlotState::Waiting => self.workflow.definition.keys.are_moments(),
             _ => false,
         };
-        let is_told = |row: &SlotRow| self.followers.contains(&row.id) || self.deadline_missed(row).is_some();
+        // A time of a backlog has no deadline to miss before it has a slot.
+        let is_overdue = |row: &SlotRow| !row.slot.is_only_planned() && self.deadline_missed(row).is_some();
+        let is_told = |row: &SlotRow| self.followers.contains(&row.id) || is_overdue(row);
         let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !is_told(row);
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
@@ -260,7 +266,10 @@ impl Search<'_> {
         let is_due = |row: &&SlotRow| self.workflow.definition.keys.due(&row.id.key).is_none_or(|at| at <= self.now);
         let has_run = |row: &&SlotRow| matches!(row.slot.state, SlotState::Dispatched | SlotState::Running);
         let rests = |row: &&SlotRow| has_run(row) || self.is_out_of_bounds(row);
-        let due: Vec<&SlotRow> = self.slots.iter().filter(is_due).filter(|row| !rests(row)).collect();
+        let behind = backlog::first(self.workflow, UNPLANNED, |_| true);
+        let mut due: Vec<&SlotRow> =
+            self.slots.iter().chain(&behind).filter(is_due).filter(|row| !rests(row)).collect();
+        due.sort_by_key(|row| began(self.workflow, row));
         let missed = self.missed()?;
         let others = (due.len() + missed.len()).saturating_sub(1);
         let (kind, rests) = match self.workflow.frozen() {

@@ -6,6 +6,7 @@
 //! counted in its row. Slots of backfills are not late: a backfill has its own progress. The cost follows the live slots
 //! and the [failures](crate::failures), not the history.
 
+mod backlog;
 mod find;
 mod usual;
 
@@ -17,7 +18,7 @@ use kelos_model::{Actor, SlotRef, SlotState, WorkflowId};
 use kelos_store::StoreError;
 
 pub use find::read;
-pub(crate) use find::{live, rests};
+pub(crate) use find::rests;
 pub use usual::RunTimes;
 pub(crate) use usual::{run_times, succeeded_runs};
 
@@ -33,7 +34,7 @@ pub const LATE: i32 = 2;
 /// A run is long beyond so many times what is usual.
 pub const LONG: i32 = 3;
 /// The number of oldest slots of each live state that are read.
-pub const LOOKED_AT: usize = 5_000;
+pub const LOOKED_AT: usize = 50_000;
 /// The most rows that are returned, the worst.
 pub const TOLD: usize = 200;
 /// The number of rows whose next evaluation is requested from the scheduler's memory.
@@ -96,7 +97,7 @@ pub struct Stuck {
     pub reason: String,
     /// When it is looked at next by itself, tried again, or expires.
     pub next: Option<Timestamp>,
-    /// Later slots of its workflow that are stuck in the same way.
+    /// Later slots of its workflow that are stuck in the same way. Of a long backlog only the first times count.
     pub others: usize,
     /// Slots that wait for it or for the others, or expired while they did; only of failures.
     pub followers: usize,

@@ -1,9 +1,9 @@
 use kelos_model::workflow::{EventKeys, Keys, WorkflowRow};
-use kelos_model::{Actor, Occurrence, SlotEvent, Trigger, WorkflowId};
+use kelos_model::{Actor, Deadline, Occurrence, SlotEvent, Trigger, WorkflowId};
 use kelos_store::StoredState;
 
 use super::*;
-use crate::world::{World, at, failure, missing, row};
+use crate::world::{World, at, backlog, failure, missing, row};
 
 impl World {
     fn stuck(&self, now: Timestamp) -> Vec<Stuck> {
@@ -173,4 +173,32 @@ fn what_collects_facts_is_never_late_but_may_be_about_to_expire() {
     let expiring = world.stuck(at(9, 30));
     assert_eq!((expiring[0].kind, expiring[0].next), (Kind::Expiring, Some(at(11, 0))));
     assert_eq!(expiring[0].reason, "3 of 4 partitions of ds");
+}
+
+#[test]
+fn a_backfill_of_a_year_hides_no_slot_that_is_late() {
+    let behind = WorkflowRow { planned: backlog(8_760, Some("year")), ..row("a", |_| {}) };
+    let mut world = World::new(vec![behind, row("b", |_| {})]);
+    world.planned("b", 5, at(5, 0));
+    let found = read(&*world.store.reader(), at(8, 0)).unwrap();
+    assert_eq!(told(&found.rows), [(Kind::Late, "b@2016-01-01T05:00Z".to_owned(), 0, 60)]);
+    assert!(!found.is_partial);
+}
+
+#[test]
+fn times_of_a_schedule_that_have_no_slots_yet_are_late_and_those_of_a_backfill_are_not() {
+    let behind = row("a", |one| one.deadline = Some(Deadline::After(1800)));
+    let behind = WorkflowRow { planned: backlog(3, None), ..behind };
+    let asked_for = WorkflowRow { planned: backlog(3, Some("year")), ..row("b", |_| {}) };
+    let world = World::new(vec![behind, asked_for]);
+    assert_eq!(told(&world.stuck(at(1, 30))), [(Kind::Late, "a@2015-12-31T21:00Z".to_owned(), 2, 150)]);
+}
+
+#[test]
+fn the_backlog_of_a_paused_workflow_is_counted() {
+    let behind = WorkflowRow { paused: true, planned: backlog(3, Some("year")), ..row("a", |_| {}) };
+    let mut world = World::new(vec![behind]);
+    world.planned("a", 1, at(1, 0));
+    let rows = world.stuck(at(1, 30));
+    assert_eq!(told(&rows), [(Kind::Paused, "a@2015-12-31T21:00Z".to_owned(), 3, 270)]);
 }

@@ -38,6 +38,7 @@ mod tests {
 
     use super::*;
     use crate::Job;
+    use crate::actor::Actor;
     use crate::deadline::Deadline;
     use crate::event::{Origin, SlotEvent};
     use crate::slot::apply;
@@ -64,6 +65,20 @@ mod tests {
         assert_eq!(daily.missed_deadline(&key, &slot, at("2026-03-29T05:30Z")), Some(at("2026-03-29T05:30Z")));
         let done = Slot { state: SlotState::Succeeded, ..slot };
         assert_eq!(daily.missed_deadline(&key, &done, at("2026-04-01T00:00Z")), None);
+    }
+
+    #[test]
+    fn a_job_that_was_fed_while_there_was_no_deadline_has_one_from_its_next_opening_on() {
+        let hourly = workflow(Schedule::Cron(CronSchedule::hourly()), &json!("2h"));
+        let (key, opened) = (SlotKey::Job("j".into()), at("2026-03-01T05:00Z"));
+        let fed = apply(None, &SlotEvent::planned(Origin::Schedule, 0), opened, 1).expect("a slot");
+        assert_eq!(hourly.deadline_of(&key, &fed), None);
+        let (by, reason) = (Actor::person("ann"), None);
+        let killed = SlotEvent::Killed { by: by.clone(), reason: reason.clone() };
+        let killed = apply(Some(fed), &killed, at("2026-03-01T08:00Z"), 2).expect("a killed slot");
+        let reopened = SlotEvent::Reopened { by, reason, priority: 0, backfill: None };
+        let reopened = apply(Some(killed), &reopened, at("2026-03-01T09:00Z"), 3).expect("a slot again");
+        assert_eq!(hourly.deadline_of(&key, &reopened), Some(at("2026-03-01T11:00Z")));
     }
 
     #[test]

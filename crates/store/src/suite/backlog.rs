@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cursor::order_time;
-use crate::{Journal, Lease, PageRequest, SlotRow};
+use crate::{Journal, Lease, PageRequest, SlotFilter, SlotRow};
 use kelos_model::ranges::Range;
 use kelos_model::time::CronSchedule;
 use kelos_model::{Actor, BackfillId, Kill, SlotRef, Stretch};
@@ -52,12 +52,18 @@ fn take_slots_out(world: &World, name: &str, backlog: &mut kelos_model::Backlog)
     of_it.filter_map(|id| id.key.time()).for_each(|at| backlog.take_time(at));
 }
 
+/// All filters, with the times of backlogs and without them.
+fn filters() -> impl Iterator<Item = SlotFilter> {
+    let without = |filter: &SlotFilter| SlotFilter { without_backlogs: true, ..filter.clone() };
+    slot_filters().into_iter().flat_map(move |filter| [without(&filter), filter])
+}
+
 pub(super) fn times_are_listed_as_slots(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
     let listed = populate_with_backlogs(&mut *store, lease);
     let reader = store.reader();
-    for filter in slot_filters() {
+    for filter in filters() {
         let expected = listed.iter().filter(|row| slot_passes(&filter, row)).cloned().collect::<Vec<_>>();
         for limit in LIMITS {
             let states = reader.slot_states(&filter, PageRequest::newest(limit)).unwrap();
@@ -80,7 +86,7 @@ pub(super) fn times_are_counted(place: &mut dyn Place) {
     let lease = lead(&mut *store);
     let listed = populate_with_backlogs(&mut *store, lease);
     let reader = store.reader();
-    for filter in slot_filters() {
+    for filter in filters() {
         let mut expected = BTreeMap::new();
         for row in listed.iter().filter(|row| slot_passes(&filter, row)) {
             *expected.entry(row.slot.state).or_insert(0) += 1;

@@ -114,7 +114,8 @@ pub(super) fn slot_filters() -> Vec<SlotFilter> {
             for range in ranges {
                 for backfill in &backfills {
                     let (workflow, states, backfill) = (workflow.clone(), states.to_vec(), backfill.clone());
-                    filters.push(SlotFilter { workflow, states, range, backfill, collecting: false });
+                    let filter = SlotFilter { workflow, states, range, backfill, ..SlotFilter::default() };
+                    filters.push(filter);
                 }
             }
         }
@@ -127,6 +128,7 @@ pub(super) fn slot_passes(filter: &SlotFilter, row: &SlotRow) -> bool {
         && (filter.states.is_empty() || filter.states.contains(&row.slot.state))
         && filter.range.is_none_or(|range| is_listed_in(&range, &row.id.key))
         && (filter.backfill.is_none() || filter.backfill == row.slot.backfill)
+        && !(filter.without_backlogs && row.slot.is_only_planned())
 }
 
 pub(super) fn slots_are_paged(place: &mut dyn Place) {

@@ -346,7 +346,8 @@ fn slot_filter(draw: &mut Draw) -> SlotFilter {
     let start = draw.below(30) as i64 - 10;
     let range = (draw.below(3) == 0).then(|| Range::new(hour(start), hour(start + draw.below(20) as i64)));
     let backfill = (draw.below(3) == 0).then(|| BackfillId::new(draw.of(&["b1", "b2"])).unwrap());
-    SlotFilter { workflow, states: some(draw, &SlotState::ALL), range, backfill, collecting: draw.below(4) == 0 }
+    let (states, collecting, without_backlogs) = (some(draw, &SlotState::ALL), draw.below(4) == 0, draw.below(4) == 0);
+    SlotFilter { workflow, states, range, backfill, collecting, without_backlogs }
 }
 
 fn run_filter(draw: &mut Draw) -> RunFilter {
