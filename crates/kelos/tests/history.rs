@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::history::{Archive, HistoryConfig};
+use kelos::history::{Archive, Consent, HistoryConfig};
+use kelos::nodes::{self, LogPlace};
 use kelos::{Node, NodeConfig};
 use kelos_core::{Config, Input, Rerun, TrimHistory};
 use kelos_engine::trimming::TrimLook;
@@ -21,6 +22,7 @@ use kelos_model::{Actor, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowI
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{EventFilter, Journal, Lease, PageRequest, RunFilter, StoredState};
 use kelos_store_sqlite::SqliteStore;
+use kelos_tls::Trust;
 
 /// A scheduler whose runs end at once.
 struct Bench {
@@ -277,4 +279,24 @@ async fn a_node_archives_what_it_removes() {
     let store = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
     let verified = kelos_explain::verify::verify(&*store.reader(), 9).unwrap();
     assert_eq!(verified.disagreements, Vec::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_that_comes_from_the_log_of_several_nodes_waits_for_consent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    bench.until(start() + SignedDuration::from_hours(20 * 24));
+    drop(bench.store);
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let log = LogPlace::new(&format!("file:{}", folder.path().join("log").display()), &Trust::default());
+    nodes::to_log(folder.path(), &log, None).unwrap();
+    nodes::to_file(&log, &home).unwrap();
+    let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 5}}"#).unwrap();
+    let node = node_that_looked(&home, HistoryConfig { settings, roots: Vec::new(), archive: None }).await;
+    let figures = node.history().unwrap().database().unwrap();
+    let removed = node.reader().removed_history().unwrap();
+    node.stop().await;
+    assert_eq!((figures.consent, removed.events), (Consent::Missing, 0));
+    assert!(figures.going > 0);
 }
