@@ -209,19 +209,7 @@ impl Recorder {
 
     fn contradiction(&self) -> Result<Option<String>, String> {
         let Some(checkpoint) = self.shared.book.newest()? else { return Ok(None) };
-        let words = |error: kelos_store::StoreError| error.to_string();
-        let reader = self.shared.handle.reader();
-        let last = newest_turn(&**reader)?;
-        if last.is_none_or(|last| last.turn < checkpoint.turn) {
-            let last = last.map_or(0, |last| last.turn);
-            return Ok(Some(format!(
-                "the log ends at turn {last}, before {checkpoint}: an older copy was put in its place"
-            )));
-        }
-        let found = turn_of(&**reader, checkpoint.turn).map_err(words)?;
-        let holds = found.is_some_and(|turn| turn.digest == checkpoint.digest);
-        Ok((!holds)
-            .then(|| format!("turn {} has another digest than {checkpoint}: history was replaced", checkpoint.turn)))
+        contradiction(&**self.shared.handle.reader(), &checkpoint)
     }
 
     fn make_here(&self) -> Result<Option<Checkpoint>, String> {
@@ -293,6 +281,23 @@ impl Recorder {
     }
 }
 
+/// The way in which a log contradicts a checkpoint; none if it does not.
+fn contradiction(reader: &dyn Queries, checkpoint: &Checkpoint) -> Result<Option<String>, String> {
+    let words = |error: kelos_store::StoreError| error.to_string();
+    let last = newest_turn(reader)?;
+    if last.is_none_or(|last| last.turn < checkpoint.turn) {
+        let last = last.map_or(0, |last| last.turn);
+        return Ok(Some(format!(
+            "the log ends at turn {last}, before {checkpoint}: an older copy was put in its place"
+        )));
+    }
+    let found = turn_of(reader, checkpoint.turn).map_err(words)?;
+    // Without the record of a turn that was removed there is nothing to compare: newer checkpoints vouch for what is left.
+    let is_removed = found.is_none() && checkpoint.turn < reader.removed_history().map_err(words)?.turn;
+    let holds = is_removed || found.is_some_and(|turn| turn.digest == checkpoint.digest);
+    Ok((!holds).then(|| format!("turn {} has another digest than {checkpoint}: history was replaced", checkpoint.turn)))
+}
+
 fn newest_turn(reader: &dyn Queries) -> Result<Option<TurnRecord>, String> {
     let newest = reader.turns(PageRequest::newest(1)).map_err(|error| error.to_string())?;
     Ok(newest.rows.into_iter().next())
@@ -303,4 +308,39 @@ fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = name.trim().chars().filter(|c| !c.is_control()).take(LONGEST_HOST / 4).collect();
     if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_model::history::Trim;
+    use kelos_store::{Commit, Digest, Journal, Lease, MemoryStore, StoredState};
+
+    use super::*;
+
+    fn commit(store: &mut MemoryStore, lease: Lease, trim: Option<Trim>) {
+        let registers = vec![("b".to_owned(), "k".to_owned(), Some(serde_json::json!(1)))];
+        store.commit(lease, &Commit { registers, trim, ..Commit::default() }).unwrap();
+    }
+
+    #[test]
+    fn the_newest_checkpoint_is_not_contradicted_by_the_removal_of_its_turn() {
+        let mut store = MemoryStore::new();
+        let lease = store.lease("node", Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
+        (0..5).for_each(|_| commit(&mut store, lease, None));
+        let signed =
+            |turn: &TurnRecord| Checkpoint::sign(&PrivateKey::of_seed([7; 32]), "a", turn, Timestamp::UNIX_EPOCH);
+        let reader = store.reader();
+        let [second, fourth] = [2, 4].map(|turn| turn_of(&*reader, turn).unwrap().unwrap());
+        let replaced = TurnRecord { digest: Digest::default(), ..fourth };
+        assert_eq!(contradiction(&*reader, &signed(&second)).unwrap(), None);
+        commit(&mut store, lease, Some(Trim { until: 4, stretches: Vec::new() }));
+        let reader = store.reader();
+        assert_eq!(turn_of(&*reader, 2).unwrap(), None, "its record was removed");
+        assert_eq!(contradiction(&*reader, &signed(&second)).unwrap(), None);
+        assert_eq!(contradiction(&*reader, &signed(&fourth)).unwrap(), None);
+        let words = contradiction(&*reader, &signed(&replaced)).unwrap().unwrap();
+        assert!(words.ends_with("history was replaced"), "{words}");
+        let words = contradiction(&*reader, &signed(&TurnRecord { turn: 9, ..fourth })).unwrap().unwrap();
+        assert!(words.ends_with("an older copy was put in its place"), "{words}");
+    }
 }

@@ -15,6 +15,8 @@ use kelos_store::{EventFilter, PageRequest, Queries, RunFilter, StoreError, Turn
 const EVENTS: usize = 500;
 /// Turns by which history is opened to removal for one portion.
 const TURNS: usize = 500;
+/// The most pages of turns that are looked through for one that does not lie ahead.
+const AHEAD_PAGES: usize = 20;
 /// Runs of a flow's steps that are read at a time to find its newest runs, and the most pages of them.
 const STEP_RUNS: usize = 500;
 const STEP_PAGES: usize = 40;
@@ -93,16 +95,42 @@ impl<'a> TrimLook<'a> {
         Ok(Portion { trim, turns, is_last: !has_more })
     }
 
-    /// The next turns that history is opened to removal by: old ones, and never the last, by which the log continues.
+    /// The next turns that history is opened to removal by: old ones, and never the last, by which the log continues. A turn that lies ahead
+    /// of this look was made by a clock that was wrong, and counts as of the time of the next one that does not.
     fn next_turns(&self, after: u64) -> Result<Vec<TurnRecord>, StoreError> {
         let before = self.cutoff(self.shortest());
-        let (after, paging) = (after.to_string(), PageRequest::oldest(TURNS + 1));
-        let mut turns = self.reader.turns(paging.after(Some(&after)))?.rows;
+        let mut turns = self.turns_after(after)?;
         // Of all that there are the last one stays; of a full page it is only the first of the next one.
         turns.pop();
-        let old = turns.iter().take_while(|turn| turn.at < before && turn.turn <= self.most).count();
+        let candidates = turns.iter().take_while(|turn| turn.turn <= self.most).count();
+        turns.truncate(candidates);
+        let mut known = turns.iter().enumerate().filter(|(_, turn)| turn.at <= self.now);
+        let old = match known.find(|(_, turn)| turn.at >= before) {
+            Some((young, _)) => turns[..young].iter().rposition(|turn| turn.at < before).map_or(0, |last| last + 1),
+            None if self.ends_before(turns.last(), before)? => turns.len(),
+            None => turns.iter().rposition(|turn| turn.at < before).map_or(0, |last| last + 1),
+        };
         turns.truncate(old);
         Ok(turns)
+    }
+
+    /// Whether the time of a turn, or of the next one that does not lie ahead, is before a moment.
+    fn ends_before(&self, last: Option<&TurnRecord>, before: Timestamp) -> Result<bool, StoreError> {
+        let Some(last) = last else { return Ok(false) };
+        let mut next = vec![*last];
+        for _ in 0..AHEAD_PAGES {
+            let Some(end) = next.last().map(|turn| turn.turn) else { break };
+            if let Some(known) = next.iter().find(|turn| turn.at <= self.now) {
+                return Ok(known.at < before);
+            }
+            next = self.turns_after(end)?;
+        }
+        Ok(false)
+    }
+
+    fn turns_after(&self, turn: u64) -> Result<Vec<TurnRecord>, StoreError> {
+        let (after, paging) = (turn.to_string(), PageRequest::oldest(TURNS + 1));
+        Ok(self.reader.turns(paging.after(Some(&after)))?.rows)
     }
 
     /// Adds the positions that go because of an event: its own, or all of a slot whose last one it is.
@@ -215,5 +243,65 @@ impl<'a> TrimLook<'a> {
     fn longest(&self) -> Retention {
         let all = self.term.projects.values().chain([&self.term.usual]);
         all.copied().max_by_key(|keeping| keeping.days).unwrap_or(self.term.usual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_store::{Commit, Journal, MemoryStore, StoredState};
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// A store with so many turns at each of these moments.
+    fn store(turns: &[(&str, usize)]) -> MemoryStore {
+        let mut store = MemoryStore::new();
+        let lease = store.lease("node", Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
+        for (moment, count) in turns {
+            for n in 0..*count {
+                let registers = vec![("b".to_owned(), "k".to_owned(), Some(serde_json::json!(n)))];
+                store.commit(lease, &Commit { at: at(moment), registers, ..Commit::default() }).unwrap();
+            }
+        }
+        store
+    }
+
+    /// The turn up to which looks at a moment let history go; 0 if none goes.
+    fn opened(store: &MemoryStore, now: &str) -> u64 {
+        let (reader, term) = (store.reader(), Term::default());
+        let mut look = TrimLook::new(&*reader, &term, at(now), u64::MAX);
+        let mut until = 0;
+        loop {
+            let portion = look.portion().unwrap();
+            until = portion.trim.map_or(until, |trim| trim.until);
+            if portion.is_last {
+                return until;
+            }
+        }
+    }
+
+    const FIRST: &str = "2026-01-01T00:00:00Z";
+    const AHEAD: &str = "2038-01-01T00:00:00Z";
+
+    #[test]
+    fn a_turn_of_a_clock_that_was_ahead_holds_up_nothing_after_it() {
+        let log = store(&[(FIRST, 3), (AHEAD, 1), ("2026-01-02T00:00:00Z", 3), ("2026-12-31T00:00:00Z", 1)]);
+        assert_eq!(opened(&log, "2027-01-01T00:00:00Z"), 7);
+        assert_eq!(opened(&log, "2026-02-01T00:00:00Z"), 0, "nothing is old");
+        let many = store(&[(FIRST, 3), (AHEAD, 2 * TURNS + 7), ("2026-01-02T00:00:00Z", 3), (FIRST, 1)]);
+        assert_eq!(opened(&many, "2027-01-01T00:00:00Z"), 2 * TURNS as u64 + 13);
+    }
+
+    #[test]
+    fn a_turn_that_lies_ahead_goes_only_with_an_old_one_after_it() {
+        let log = store(&[(FIRST, 3), (AHEAD, 2), ("2026-12-31T00:00:00Z", 2)]);
+        assert_eq!(opened(&log, "2027-01-01T00:00:00Z"), 3);
+        let end = store(&[(FIRST, 3), (AHEAD, 2)]);
+        assert_eq!(opened(&end, "2027-01-01T00:00:00Z"), 3);
+        // The clock of the look is the one that is wrong.
+        assert_eq!(opened(&log, "1970-01-01T00:00:00Z"), 0);
     }
 }

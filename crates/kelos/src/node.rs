@@ -52,7 +52,7 @@ use kelos_sandbox::{Folders, Limits, Problem};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::log::LogState;
-use kelos_store::{Journal, Queries, StoreError};
+use kelos_store::{Journal, KnownRun, Queries, StoreError};
 #[cfg(feature = "http")]
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
@@ -407,12 +407,13 @@ impl Node {
 
     /// The output of a run, wherever it is. A run of which nothing is known is looked for here.
     pub async fn output(&self, run: &RunId) -> OutputReader {
-        let (reader, slot) = (self.handle.reader().clone(), run.slot.clone());
-        let runs = tokio::task::spawn_blocking(move || reader.slot_runs(&slot)).await;
-        let runs = runs.ok().and_then(Result::ok).unwrap_or_default();
-        let found = runs.iter().find(|known| known.id == *run);
-        let reader = self.desk.output(run, found.and_then(|run| run.external_id.as_deref()));
-        reader.of_end(found.and_then(|run| run.ended_at))
+        let (reader, id) = (self.handle.reader().clone(), run.clone());
+        let known = tokio::task::spawn_blocking(move || reader.known_run(&id)).await;
+        match known.ok().and_then(Result::ok).flatten() {
+            Some(KnownRun::Kept(kept)) => self.desk.output(run, kept.external_id.as_deref()).of_end(kept.ended_at),
+            Some(KnownRun::Removed(gone)) => self.desk.output(run, gone.external_id.as_deref()).of_removed(gone.until),
+            None => self.desk.output(run, None),
+        }
     }
 
     /// The hub of workers; that of a node that runs jobs itself accepts none.

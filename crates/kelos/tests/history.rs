@@ -1,22 +1,28 @@
 //! History in the database goes by age and number, and what is needed stays.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
-use kelos::history::{Archive, HistoryConfig};
+use kelos::history::{Archive, Consent, HistoryConfig};
+use kelos::nodes::{self, LogPlace};
 use kelos::{Node, NodeConfig};
 use kelos_core::{Config, Input, Rerun, TrimHistory};
 use kelos_engine::trimming::TrimLook;
 use kelos_engine::turn::Turns;
+use kelos_executors::local::{RunDirs, mark_new};
+use kelos_executors::run_ref;
 use kelos_model::history::{HistorySettings, Retention, Term, Trim};
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{Job, Provenance};
-use kelos_model::{Actor, Outcome, SlotRef, SlotState, Workflow, WorkflowId};
+use kelos_model::{Actor, Outcome, RunId, SlotRef, SlotState, Workflow, WorkflowId};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{EventFilter, Journal, Lease, PageRequest, RunFilter, StoredState};
 use kelos_store_sqlite::SqliteStore;
+use kelos_tls::Trust;
 
 /// A scheduler whose runs end at once.
 struct Bench {
@@ -40,7 +46,7 @@ fn start() -> Timestamp {
 
 impl Bench {
     /// One workflow of each hour, and one of each day.
-    fn new(folder: &std::path::Path) -> Bench {
+    fn new(folder: &Path) -> Bench {
         let mut store = SqliteStore::open(folder.join("kelos.db")).unwrap();
         let lease: Lease = store.lease("test", start(), 1000).unwrap().unwrap();
         let (turns, _) = Turns::restore(Config::default(), &mut store, lease, start()).unwrap();
@@ -179,6 +185,69 @@ fn a_year_at_a_steady_rate_ends_with_a_flat_log() {
     bench.verified();
 }
 
+/// The folder of a run that ended long ago.
+fn folder_of(root: &Path, slot: &SlotRef, number: u32) -> PathBuf {
+    let dir = RunDirs::new(root).path(&run_ref(&RunId { slot: slot.clone(), number }));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("exit.json"), "{}").unwrap();
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(start().as_second().unsigned_abs());
+    std::fs::File::options().write(true).open(dir.join("exit.json")).unwrap().set_modified(end).unwrap();
+    dir
+}
+
+/// A node with settings, which has looked at its folders and at the database.
+async fn node_that_looked(folder: &Path, config: HistoryConfig) -> Node {
+    let mut node = NodeConfig::new(folder.join("runs"), Vec::new());
+    node.history = Some(config);
+    let store = Box::new(SqliteStore::open(folder.join("kelos.db")).unwrap());
+    let node = Node::start(node, store, tokio::runtime::Handle::current()).unwrap();
+    let history = node.history().expect("it is bounded");
+    for _ in 0..600 {
+        if history.database().is_some() {
+            break;
+        }
+        history.look();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(history.database().is_some(), "it has looked");
+    node
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_never_had_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    bench.until(start() + SignedDuration::from_hours(20 * 24));
+    let at = |hours: i64| SlotRef::at(id("hourly"), start() + SignedDuration::from_hours(hours));
+    let (old, again) = (at(5), at(6));
+    bench.trims(&term(10, 15));
+    assert_eq!(bench.store.reader().slot_runs(&old).unwrap(), [], "its run has left the database");
+    // The first run of a slot whose second one the database has.
+    let (by, ask) = (Actor::person("me"), Rerun::of(again.clone()).into());
+    bench.goes(vec![Input::Asked { token: 1, by, ask }]);
+    let numbers: Vec<u32> = bench.store.reader().slot_runs(&again).unwrap().iter().map(|run| run.id.number).collect();
+    assert_eq!(numbers, [2]);
+    drop(bench.store);
+    let root = folder.path().join("runs");
+    mark_new(&root).unwrap();
+    let gone = [folder_of(&root, &old, 1), folder_of(&root, &again, 1)];
+    // The database is of a backup from before they began.
+    let unknown = [folder_of(&root, &old, 2), folder_of(&root, &at(100_000), 1)];
+    // It has no outcome: its processes may be there.
+    let open = folder_of(&root, &at(7), 1);
+    std::fs::remove_file(open.join("exit.json")).unwrap();
+    std::fs::File::open(&open).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 0}}"#).unwrap();
+    let config = HistoryConfig { settings, roots: vec![root], archive: None };
+    let node = node_that_looked(folder.path(), config).await;
+    let figures = node.history().unwrap().figures().unwrap();
+    node.stop().await;
+    assert_eq!(gone.map(|dir| dir.exists()), [false, false]);
+    assert_eq!(unknown.map(|dir| dir.exists()), [true, true]);
+    assert!(open.exists());
+    assert_eq!((figures.all.folders, figures.held.folders), (3, 3));
+}
+
 /// A node on a database whose history is old removes it, and archives it before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_archives_what_it_removes() {
@@ -191,19 +260,9 @@ async fn a_node_archives_what_it_removes() {
     std::fs::create_dir(&place).unwrap();
     let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 5}}"#).unwrap();
     let archive = Archive::new(&format!("file:{}", place.display()), &Storage::new(StorageConfig::default())).unwrap();
-    let mut config = NodeConfig::new(folder.path().join("runs"), Vec::new());
-    config.history = Some(HistoryConfig { settings, roots: Vec::new(), archive: Some(archive) });
-    let store = Box::new(SqliteStore::open(folder.path().join("kelos.db")).unwrap());
-    let node = Node::start(config, store, tokio::runtime::Handle::current()).unwrap();
-    let history = node.history().expect("it is bounded").clone();
-    for _ in 0..600 {
-        if history.database().is_some() {
-            break;
-        }
-        history.look();
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    assert!(history.database().is_some(), "it has looked");
+    let config = HistoryConfig { settings, roots: Vec::new(), archive: Some(archive) };
+    let node = node_that_looked(folder.path(), config).await;
+    let history = node.history().unwrap().clone();
     let trimmed = node.reader().removed_history().unwrap();
     node.stop().await;
     assert_eq!(history.problem(), None);
@@ -220,4 +279,24 @@ async fn a_node_archives_what_it_removes() {
     let store = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
     let verified = kelos_explain::verify::verify(&*store.reader(), 9).unwrap();
     assert_eq!(verified.disagreements, Vec::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_that_comes_from_the_log_of_several_nodes_waits_for_consent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(folder.path());
+    bench.until(start() + SignedDuration::from_hours(20 * 24));
+    drop(bench.store);
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let log = LogPlace::new(&format!("file:{}", folder.path().join("log").display()), &Trust::default());
+    nodes::to_log(folder.path(), &log, None).unwrap();
+    nodes::to_file(&log, &home).unwrap();
+    let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 5}}"#).unwrap();
+    let node = node_that_looked(&home, HistoryConfig { settings, roots: Vec::new(), archive: None }).await;
+    let figures = node.history().unwrap().database().unwrap();
+    let removed = node.reader().removed_history().unwrap();
+    node.stop().await;
+    assert_eq!((figures.consent, removed.events), (Consent::Missing, 0));
+    assert!(figures.going > 0);
 }

@@ -12,6 +12,7 @@ mod cursor;
 pub mod durations;
 mod entry;
 mod error;
+mod known_run;
 pub mod lines;
 pub mod log;
 pub mod memory;
@@ -25,6 +26,7 @@ pub mod suite;
 mod tally;
 
 pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
+pub use known_run::{KnownRun, RemovedRun};
 pub use memory::{MemoryCopies, MemoryDisk, MemoryStore};
 pub use queries::{
     About, BackfillFilter, CLOCK_SLACK_MILLIS, Cursor, EventFilter, Order, PENDING, Page, PageRequest, PastDefinition,

@@ -10,6 +10,7 @@ use kelos_front::{App, Links};
 use kelos_model::run::shown_id;
 use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{Outcome, Run, RunId, RunState, SlotRef};
+use kelos_store::KnownRun;
 use maud::{Markup, html};
 
 use super::page::slot_href;
@@ -114,7 +115,7 @@ pub(super) async fn download(
 ) -> Result<Response, Fault> {
     let slot = asked::slot(&app, &id, &time).await?;
     let run = find(&app, slot, &number).await?;
-    let (name, run) = (file_name(&run.id), run.leader());
+    let (name, run) = (file_name(run.id()), run.leader());
     let end = app.node().output(&run).await.length().await;
     let end = end.map_err(|error| plain::not_found(format!("Failed to {error}.")))?;
     let pieces = unfold((app, run, 0), move |(app, run, offset)| async move {
@@ -135,12 +136,14 @@ pub(super) async fn download(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// The run of a slot with this number.
-pub(super) async fn find(app: &App, slot: SlotRef, number: &str) -> Result<Run, Fault> {
-    let id = slot.clone();
-    let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
-    let found = runs.into_iter().find(|run| run.id.number.to_string() == number);
-    found.ok_or_else(|| plain::not_found(format!("Slot {} has no run {number}.", slot.short())))
+/// The run of a slot with this number, or one whose record is gone: its output may still be there.
+pub(super) async fn find(app: &App, slot: SlotRef, number: &str) -> Result<KnownRun, Fault> {
+    let words = format!("Slot {} has no run {number}.", slot.short());
+    let found = match number.parse().ok().filter(|parsed: &u32| parsed.to_string() == number) {
+        Some(number) => app.read(move |reader| reader.known_run(&RunId { slot, number })).await?,
+        None => None,
+    };
+    found.ok_or_else(|| plain::not_found(words))
 }
 
 /// A name for every file system.

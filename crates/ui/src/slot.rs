@@ -21,8 +21,8 @@ use kelos_front::{App, Links};
 use kelos_model::flow::is_carried_out_by_the_scheduler;
 use kelos_model::time::format_full;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
-use kelos_model::{EventRecord, Slot, SlotRef, SlotState, reason};
-use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
+use kelos_model::{EventRecord, Run, RunId, Slot, SlotRef, SlotState, reason};
+use kelos_store::{KnownRun, PageRequest, Queries, SlotFilter, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -130,13 +130,18 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
     let Some(((workflow, slot, life, neighbours, earlier, later, story), job)) = rows.await? else {
         return Err(plain::not_found(format!("No workflow has ever been named \"{}\".", id.workflow)));
     };
-    let shown = why.runs.iter().find(|of| Some(of.id.number) == run).or(why.runs.last());
-    let shown_run = shown.map(|run| run.id.number);
-    let output = match shown {
-        // The scheduler writes nothing.
-        Some(run) if is_carried_out_by_the_scheduler(&run.executor) => None,
-        Some(run) => Some(Output::read(app, run, from).await),
-        None => None,
+    let shown = chosen(app, &why, at, run).await?;
+    let shown_run = shown.as_ref().map(|run| run.id().number);
+    // The scheduler writes nothing.
+    let is_silent = |run: &KnownRun| {
+        is_carried_out_by_the_scheduler(match run {
+            KnownRun::Kept(run) => &run.executor,
+            KnownRun::Removed(_) => &workflow.definition.job.executor,
+        })
+    };
+    let output = match &shown {
+        Some(run) if !is_silent(run) => Some(Output::read(app, run, from).await),
+        _ => None,
     };
     let (now, links) = (app.handle().now(), app.links().clone());
     let runs = why.runs.clone();
@@ -164,6 +169,27 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
         output,
         shown_run,
     })
+}
+
+/// The run whose output is shown: the one that is asked for, also if its record was removed, else the latest.
+async fn chosen(app: &App, why: &Why, at: Option<Timestamp>, wanted: Option<u32>) -> Result<Option<KnownRun>, Fault> {
+    let kept = |run: &Run| KnownRun::Kept(Box::new(run.clone()));
+    if let Some(run) = why.runs.iter().find(|run| Some(run.id.number) == wanted) {
+        return Ok(Some(kept(run)));
+    }
+    let latest = why.runs.last().map(kept);
+    if at.is_some() || (wanted.is_none() && latest.is_some()) {
+        return Ok(latest);
+    }
+    let slot = why.slot.clone();
+    let removed = app.read(move |reader| {
+        let number = match wanted {
+            Some(number) => number,
+            None => reader.slot(&slot)?.map_or(0, |slot| slot.last_run),
+        };
+        reader.known_run(&RunId { slot, number })
+    });
+    Ok(removed.await?.or(latest))
 }
 
 type Rows = (
@@ -347,13 +373,18 @@ impl SlotPage {
     fn runs(&self) -> Markup {
         html! {
             h2 { "Runs" }
-            @if self.why.runs.is_empty() { p.soft { "None yet." } }
+            @if self.why.runs.is_empty() { p.soft { (self.no_runs()) } }
             @else { (runs::table(&self.id, &self.why.runs, &self.versions, self.shown_run, &self.links)) }
             (given::show(&self.given, self.shown_run))
             @if self.slot.is_some() {
                 p { a href=(timeline::path_href(&self.id)) { "Critical path" } span.soft { ": what determined when it ended, or delays it now" } }
             }
         }
+    }
+
+    fn no_runs(&self) -> &'static str {
+        let is_removed = self.at.is_none() && self.slot.as_ref().is_some_and(|slot| slot.last_run > 0);
+        if is_removed { "Removed with the history." } else { "None yet." }
     }
 
     fn around(&self) -> Markup {

@@ -43,6 +43,14 @@ pub enum LocalError {
     /// The output is not here, and the record of what was removed does not go back so far.
     #[error("read the output of run {0}: it was removed, or there was none")]
     RemovedOrNone(String),
+    /// The output is neither here nor in a copy, and the history of the run was removed.
+    #[error("read the output of run {run}: it was removed with the history{until}, or there was none")]
+    GoneWithHistory {
+        /// The run.
+        run: String,
+        /// The moment up to which history was removed, if that is known: ` up to 2026-08-29T00:00Z`.
+        until: String,
+    },
     /// The output is on the disk of a worker that is away.
     #[error("read the output: it is on worker {worker}, which is away{since}")]
     WorkerAway {
@@ -77,6 +85,14 @@ pub enum LocalError {
         /// The error of the system.
         source: io::Error,
     },
+}
+
+impl LocalError {
+    /// Whether it says that output is gone for good.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self, LocalError::Removed { .. } | LocalError::RemovedOrNone(_) | LocalError::GoneWithHistory { .. })
+    }
 }
 
 /// A run that could not be handed to a shim. Messages complete "failed to …".

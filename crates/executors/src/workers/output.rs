@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::RunId;
+use kelos_model::time::format_short;
 use kelos_wire::{
     OutputAnswerDto, OutputBytes, OutputLineReadDto, OutputLinesReadDto, OutputPartDto, OutputPieceDto,
     OutputQuestionDto, OutputReadDto, OutputRemovalDto,
@@ -90,8 +91,18 @@ pub struct OutputReader {
     run: RunId,
     /// The worker on another machine that has it.
     worker: Option<Arc<str>>,
-    /// When the run ended, as far as that is known.
-    ended_at: Option<Timestamp>,
+    end: RunEnd,
+}
+
+/// The end of a run whose output is read.
+#[derive(Clone, Copy)]
+enum RunEnd {
+    /// None is known.
+    Open,
+    /// It ended then.
+    At(Timestamp),
+    /// Its record was removed, with the history up to a moment.
+    Removed(Option<Timestamp>),
 }
 
 impl OutputReader {
@@ -99,13 +110,19 @@ impl OutputReader {
     pub(super) fn new(desk: Arc<dyn OutputDesk>, run: &RunId, external_id: Option<&str>) -> OutputReader {
         let read = external_id.map(ExternalId::read).unwrap_or_default();
         let worker = read.worker.filter(|_| read.loss.is_some());
-        OutputReader { desk, run: run.clone(), worker, ended_at: None }
+        OutputReader { desk, run: run.clone(), worker, end: RunEnd::Open }
     }
 
     /// The same of a run that ended then, if it has ended.
     #[must_use]
     pub fn of_end(self, ended_at: Option<Timestamp>) -> OutputReader {
-        OutputReader { ended_at, ..self }
+        OutputReader { end: ended_at.map_or(RunEnd::Open, RunEnd::At), ..self }
+    }
+
+    /// The same of a run whose record was removed, with the history up to a moment: it has its output, a copy of it, or lost it.
+    #[must_use]
+    pub fn of_removed(self, until: Option<Timestamp>) -> OutputReader {
+        OutputReader { end: RunEnd::Removed(until), ..self }
     }
 
     /// Reads a piece, see [`read_log`](crate::local::read_log).
@@ -189,10 +206,17 @@ impl OutputReader {
                 Err(LocalError::NoCopy { first, why })
             }
             (Ok(None), None) => {
-                // A run that goes on may not have its folder yet.
-                let removed = match self.ended_at {
-                    Some(at) => launcher.removal(&run, Some(at)).await,
-                    None => None,
+                let removed = match self.end {
+                    // It may not have its folder yet.
+                    RunEnd::Open => None,
+                    RunEnd::At(at) => launcher.removal(&run, Some(at)).await,
+                    RunEnd::Removed(until) => match launcher.removal(&run, None).await {
+                        Some(noted @ LocalError::Removed { .. }) => Some(noted),
+                        _ => {
+                            let until = until.map(|at| format!(" up to {}", format_short(at))).unwrap_or_default();
+                            Some(LocalError::GoneWithHistory { run: run.to_string(), until })
+                        }
+                    },
                 };
                 removed.map_or_else(|| Ok(OutputSource::Folder(launcher.output(&run))), Err)
             }

@@ -9,6 +9,9 @@ use kelos_store::{Queries, StoreError};
 /// The register that somebody's consent is kept in.
 pub const AGREED: &str = "agreed";
 
+/// The register that is set where a database has the history of several nodes, which waits for somebody's consent.
+pub(crate) const SHARED: &str = "shared";
+
 /// The consent to remove folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {

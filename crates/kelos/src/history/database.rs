@@ -13,7 +13,7 @@ use kelos_store::{PageRequest, Queries, StoreError};
 use tokio::runtime::Handle as Runtime;
 
 use super::archive::{Archive, ArchiveError};
-use super::consent::{AGREED, Consent};
+use super::consent::{AGREED, Consent, SHARED};
 use super::pause::Pause;
 
 /// Has a signed checkpoint made that vouches for the log up to now.
@@ -108,5 +108,6 @@ fn consent(reader: &dyn Queries, is_shared: bool) -> Result<Consent, StoreError>
     if reader.register(HISTORY_BUCKET, AGREED)?.is_some() {
         return Ok(Consent::Agreed);
     }
-    Ok(if reader.removed_history()?.is_new && !is_shared { Consent::New } else { Consent::Missing })
+    let is_of_nodes = is_shared || reader.register(HISTORY_BUCKET, SHARED)?.is_some();
+    Ok(if reader.removed_history()?.is_new && !is_of_nodes { Consent::New } else { Consent::Missing })
 }

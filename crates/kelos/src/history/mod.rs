@@ -23,6 +23,8 @@ use kelos_model::history::HistorySettings;
 use tokio::runtime::Handle as Runtime;
 
 pub use archive::Archive;
+#[cfg(feature = "nodes")]
+pub(crate) use consent::SHARED;
 pub use consent::{AGREED, Consent};
 pub use database::{DatabaseFigures, Vouch};
 pub use figures::{Failures, Figures, Share, Tally};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use kelos_executors::local::RunDirs;
 use kelos_model::history::Situation;
-use kelos_model::{Run, RunState, SlotKey, SlotRef, WorkflowId};
-use kelos_store::{Queries, StoreError};
+use kelos_model::{Run, RunId, RunState, SlotKey, SlotRef, WorkflowId};
+use kelos_store::{KnownRun, Queries, StoreError};
 
 /// The workflows by the names of their folders, those of former ids among them.
 pub(super) struct Names {
@@ -53,18 +53,24 @@ impl Names {
     }
 }
 
-/// The state of affairs around a run, by its workflow and its key as executors are given it.
+/// The state of affairs around the run of a folder, by its workflow and its key as executors are given it. One whose record was removed
+/// from the log is settled if the folder has its outcome.
 pub(super) fn standing(
     reader: &dyn Queries,
     workflow: &WorkflowId,
-    key: &str,
-    number: u64,
+    (key, number): (&str, u64),
+    has_outcome: &dyn Fn() -> bool,
 ) -> Result<Situation, StoreError> {
+    let Ok(number) = u32::try_from(number) else { return Ok(Situation::Unknown) };
     for key in keys(key) {
         let slot = SlotRef::new(workflow.clone(), key);
-        let runs = reader.slot_runs(&slot)?;
-        let Some(run) = runs.iter().find(|run| u64::from(run.id.number) == number) else { continue };
-        return Ok(match settled(run) {
+        let own = match reader.known_run(&RunId { slot: slot.clone(), number })? {
+            Some(KnownRun::Kept(run)) => settled(&run),
+            Some(KnownRun::Removed(_)) if has_outcome() => Situation::Settled,
+            Some(KnownRun::Removed(_)) => Situation::Unknown,
+            None => continue,
+        };
+        return Ok(match own {
             Situation::Settled if is_live(reader, &slot)? => Situation::Live,
             standing => standing,
         });

@@ -56,7 +56,7 @@ impl Witness for LogWitness<'_> {
 
     fn situation(&self, root: &Path, run: &FoundRun, names: &Names) -> Result<Situation, SweepError> {
         match names.workflow(&run.workflow).zip(run.given_key(root)) {
-            Some((workflow, key)) => Ok(standing(self.reader, workflow, &key, run.number)?),
+            Some((workflow, key)) => Ok(standing(self.reader, workflow, (&key, run.number), &|| run.has_ended(root))?),
             None => Ok(Situation::Unknown),
         }
     }

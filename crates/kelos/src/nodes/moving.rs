@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kelos_model::register::HISTORY_BUCKET;
 use kelos_model::{Actor, Event, EventRecord, Run};
 use kelos_sandbox::Folders;
 use kelos_store::log::{
@@ -16,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::{SharedFiles, definitions, registers_of};
 use super::{FilesError, LogPlace, nonce};
+use crate::history::SHARED;
 
 /// A lease that is not renewed for so long is that of nobody.
 const SILENCE: Duration = Duration::from_secs(4);
@@ -133,7 +135,15 @@ fn write_files(
     scripts: Folders,
     at: Timestamp,
 ) -> Result<(), MoveError> {
-    let registers = registers_of(&SharedFiles::new(scripts).scripts()?);
+    write_registers(file, lease, registers_of(&SharedFiles::new(scripts).scripts()?), at)
+}
+
+fn write_registers(
+    file: &mut SqliteStore,
+    lease: kelos_store::Lease,
+    registers: Vec<(String, String, Option<serde_json::Value>)>,
+    at: Timestamp,
+) -> Result<(), MoveError> {
     let first = file.restore()?.last_seq + 1;
     let by = Actor::system("move");
     let event = |(seq, (bucket, key, value)): (u64, &(String, String, Option<serde_json::Value>))| EventRecord {
@@ -174,6 +184,7 @@ pub fn to_file(place: &LogPlace, folder: &Path) -> Result<MoveReport, MoveError>
     match moved {
         Ok(report) => {
             SqliteState::into_embedded(&database)?;
+            note_origin(&database)?;
             Ok(report)
         }
         Err(error) => {
@@ -181,6 +192,20 @@ pub fn to_file(place: &LogPlace, folder: &Path) -> Result<MoveReport, MoveError>
             Err(error)
         }
     }
+}
+
+/// Notes in a file that it has the history of several nodes, which waits for consent there as it did in their log.
+fn note_origin(database: &Path) -> Result<(), MoveError> {
+    let mut file = SqliteStore::open(database)?;
+    if !file.reader().removed_history()?.is_new {
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    let lease = file.lease("kelos move", now, HOUR_MILLIS)?;
+    let lease = lease.ok_or_else(|| refused(format!("change {}: another process uses it", database.display())))?;
+    let origin = (HISTORY_BUCKET.to_owned(), SHARED.to_owned(), Some(serde_json::Value::Bool(true)));
+    write_registers(&mut file, lease, vec![origin], now)?;
+    Ok(file.release(lease)?)
 }
 
 /// Refuses a log whose data were moved to a file: its nodes would wait for a leader for ever.

@@ -10,7 +10,7 @@ use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
 use kelos_model::time::{Zone, parse_instant};
-use kelos_model::{BackfillId, RunState, SlotRef, SlotState, WorkflowId};
+use kelos_model::{BackfillId, RunId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
@@ -320,6 +320,10 @@ pub(super) struct RunPath {
 impl RunPath {
     pub(super) async fn slot(&self, app: &App) -> Result<SlotRef, Fault> {
         key::slot(app, &self.id, &self.time).await
+    }
+
+    pub(super) async fn run(&self, app: &App) -> Result<RunId, Fault> {
+        Ok(RunId { slot: self.slot(app).await?, number: self.number })
     }
 }
 

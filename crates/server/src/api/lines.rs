@@ -52,7 +52,7 @@ pub(super) async fn lines(
     if let Some(lines) = wanted.tail {
         checked("tail", lines, MOST_LINES, "lines")?;
     }
-    let run = super::runs::found(&app, &path).await?;
+    let run = super::runs::known(&app, path.run(&app).await?).await?;
     let output = app.node().output(&run.leader()).await;
     let read = match (wanted.tail, wanted.offset) {
         (Some(_), Some(_)) => {
@@ -64,7 +64,7 @@ pub(super) async fn lines(
     };
     let read = read.map_err(|error| unreadable(&error))?;
     // A run without files, such as a refused one, is over once its record is final.
-    let read = if run.state.is_final() { read.of_ended_run() } else { read };
+    let read = if run.is_over() { read.of_ended_run() } else { read };
     Ok(Json(OutputLinesDto::from_library(read)))
 }
 

@@ -9,7 +9,8 @@ use kelos_executors::local::{LocalError, LogChunk, unfinished_char};
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::stream::{ShutdownSignal, closed, last_event_id, stream as sse};
-use kelos_model::{Run, RunId};
+use kelos_model::RunId;
+use kelos_store::KnownRun;
 use kelos_wire::{OutputDto, ProblemDetailsDto, RunDto};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
@@ -39,9 +40,10 @@ pub(super) struct Piece {
 }
 
 pub(super) fn unreadable(error: &LocalError) -> Fault {
-    let (status, code) = match error {
-        LocalError::Removed { .. } | LocalError::RemovedOrNone(_) => (StatusCode::GONE, "output-removed"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable"),
+    let (status, code) = if error.is_gone() {
+        (StatusCode::GONE, "output-removed")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "log-unreadable")
     };
     Fault::new(status, code, format!("failed to {error}"))
 }
@@ -80,10 +82,10 @@ async fn read_piece(app: &App, run: &RunId, offset: u64, limit: usize) -> Result
 pub(super) async fn read(Path(path): Path<RunPath>, Query(piece): Query<Piece>, app: App) -> Result<Response, Fault> {
     let limit = piece.limit.unwrap_or(USUAL_PIECE);
     checked("limit", limit, LONGEST_PIECE, "bytes")?;
-    let run = super::runs::found(&app, &path).await?;
+    let run = super::runs::known(&app, path.run(&app).await?).await?;
     let chunk = read_piece(&app, &run.leader(), piece.offset, limit).await.map_err(|error| unreadable(&error))?;
     // A run without files, such as a refused one, is over once its record is final.
-    let ended = chunk.ended || (run.state.is_final() && chunk.bytes.is_empty());
+    let ended = chunk.ended || (run.is_over() && chunk.bytes.is_empty());
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8".to_owned()),
         // It is the output of a user's command, whatever it looks like.
@@ -108,7 +110,8 @@ pub(super) struct LogStart {
 
 /// Follows a run's output until the run ends. Each event `log` has an object as `data` (`offset`,
 /// `nextOffset`, `dropped`, `text`) and the next offset as `id`; the event `end` has the run as `data` and is the
-/// last one. A client that reconnects after that with `Last-Event-ID` gets 204, which tells it to stop.
+/// last one; of a run whose record was removed there is no `end`. A client that reconnects after the last one with `Last-Event-ID`
+/// gets 204, which tells it to stop.
 #[utoipa::path(
     get,
     path = "/workflows/{id}/slots/{time}/runs/{number}/log/stream",
@@ -128,16 +131,16 @@ pub(super) async fn stream(
     app: App,
 ) -> Result<Response, Fault> {
     let seen = last_event_id(&headers)?;
-    let run = super::runs::found(&app, &path).await?;
+    let run = super::runs::known(&app, path.run(&app).await?).await?;
     let offset = seen.unwrap_or(beginning.offset);
-    if seen.is_some() && run.state.is_final() {
+    if seen.is_some() && run.is_over() {
         let rest = read_piece(&app, &run.leader(), offset, 1).await.map_err(|error| unreadable(&error))?;
         if rest.bytes.is_empty() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
     }
-    let source = run.leader();
-    let follower = LogFollower { app, run: run.id, source, offset, carried: Vec::new(), over: false, closing };
+    let (run, source) = (run.id().clone(), run.leader());
+    let follower = LogFollower { app, run, source, offset, carried: Vec::new(), over: false, closing };
     Ok(sse(follower, LogFollower::next).into_response())
 }
 
@@ -159,19 +162,15 @@ impl LogFollower {
     async fn next(mut self) -> Option<(Event, LogFollower)> {
         while !self.over {
             // In this order: output from before the end is in the files by the time the end is read.
-            let run = super::runs::numbered(&self.app, &self.run.slot, self.run.number).await;
+            let run = super::runs::known(&self.app, self.run.clone()).await;
             let chunk = read_piece(&self.app, &self.source, self.offset, USUAL_PIECE).await;
             match (run, chunk) {
                 (_, Ok(chunk)) if !chunk.bytes.is_empty() => match self.output(chunk) {
                     Some(output) => return Some((output_event(&output), self)),
                     None => continue,
                 },
-                (Ok(run), Ok(_)) if run.state.is_final() => {
-                    let event = self.ending(run);
-                    return Some((event, self));
-                }
-                (Ok(run), Err(LocalError::Removed { .. } | LocalError::RemovedOrNone(_))) if run.state.is_final() => {
-                    let event = self.ending(run);
+                (Ok(run), read) if run.is_over() && read.as_ref().err().is_none_or(LocalError::is_gone) => {
+                    let event = self.ending(run)?;
                     return Some((event, self));
                 }
                 (_, Err(error)) => {
@@ -199,16 +198,19 @@ impl LogFollower {
         (!text.is_empty()).then_some(OutputDto { offset, next_offset, dropped: chunk.dropped, text })
     }
 
-    /// The last event of a stream, once nothing will be written any more.
-    fn ending(&mut self, run: Run) -> Event {
+    /// The next of the last events of a stream, once nothing will be written any more; none if there are no further ones.
+    fn ending(&mut self, run: KnownRun) -> Option<Event> {
         let carried = std::mem::take(&mut self.carried);
         if carried.is_empty() {
             self.over = true;
-            return event("end", self.offset, &RunDto::from(run));
+            return match run {
+                KnownRun::Kept(run) => Some(event("end", self.offset, &RunDto::from(*run))),
+                KnownRun::Removed(_) => None,
+            };
         }
         let text = String::from_utf8_lossy(&carried).into_owned();
         let offset = self.offset - carried.len() as u64;
-        output_event(&OutputDto { offset, next_offset: self.offset, dropped: 0, text })
+        Some(output_event(&OutputDto { offset, next_offset: self.offset, dropped: 0, text }))
     }
 }
 

@@ -3,8 +3,9 @@
 use axum::Json;
 use kelos_front::App;
 use kelos_front::fault::Fault;
-use kelos_model::{Run, RunState, SlotRef, WorkflowId};
-use kelos_store::{PageRequest, RunFilter};
+use kelos_model::time::format_short;
+use kelos_model::{Run, RunId, RunState, WorkflowId};
+use kelos_store::{KnownRun, PageRequest, RemovedRun, RunFilter};
 use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -80,21 +81,29 @@ pub(super) async fn of_slot(
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn one(Path(path): Path<RunPath>, _: Query<NoParameters>, app: App) -> Result<Json<RunDto>, Fault> {
-    let run = found(&app, &path).await?;
+    let run = recorded(&app, path.run(&app).await?).await?;
     let of = run.clone();
     let versions = app.read(move |reader| reader.run_versions(&[of])).await?;
     Ok(Json(RunDto::of_version(run, versions.into_iter().next().flatten())))
 }
 
-pub(super) async fn found(app: &App, path: &RunPath) -> Result<Run, Fault> {
-    numbered(app, &path.slot(app).await?, path.number).await
+/// The record of a run.
+async fn recorded(app: &App, id: RunId) -> Result<Run, Fault> {
+    match known(app, id).await? {
+        KnownRun::Kept(run) => Ok(*run),
+        KnownRun::Removed(RemovedRun { id: RunId { slot, number }, until, .. }) => {
+            let until = until.map(|at| format!(" up to {}", format_short(at))).unwrap_or_default();
+            let detail = format!("run {number} of slot {} was removed with the history{until}", slot.short());
+            Err(Fault::not_found("run-not-found", detail))
+        }
+    }
 }
 
-pub(super) async fn numbered(app: &App, slot: &SlotRef, number: u32) -> Result<Run, Fault> {
-    let id = slot.clone();
-    let runs = app.read(move |reader| reader.slot_runs(&id)).await?;
-    runs.into_iter().find(|run| run.id.number == number).ok_or_else(|| {
-        let detail = format!("slot {} has no run number {number}", slot.short());
+/// A run, or one whose record is gone: its output may still be there.
+pub(super) async fn known(app: &App, id: RunId) -> Result<KnownRun, Fault> {
+    let of = id.clone();
+    app.read(move |reader| reader.known_run(&of)).await?.ok_or_else(|| {
+        let detail = format!("slot {} has no run number {}", id.slot.short(), id.number);
         Fault::not_found("run-not-found", detail)
     })
 }

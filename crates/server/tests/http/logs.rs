@@ -3,12 +3,16 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use kelos_core::TrimHistory;
+use kelos_executors::local::RunDirs;
 use kelos_executors::run_ref;
-use kelos_model::{RunId, SlotRef};
+use kelos_model::history::Trim;
+use kelos_model::{Actor, RunId, SlotRef};
+use kelos_store::PageRequest;
 use serde_json::json;
 
 use crate::streams::EventStream;
-use crate::support::{NOW, Server, slot, workflow};
+use crate::support::{NOW, Server, Setup, slot, workflow};
 
 const LOG: &str = "/api/v1/workflows/w/slots/2015-09-13T15:00Z/runs/1/log";
 
@@ -109,6 +113,65 @@ async fn lines_have_times_and_streams() {
 }
 
 const PAGE: &str = "/ui/workflows/w/slots/2015-09-13T15:00Z";
+
+/// Removes the history of slots, whose last event is not the last of the log.
+async fn trim(server: &Server, slots: &[&SlotRef]) {
+    let reader = server.node.reader();
+    let until = reader.turns(PageRequest::newest(1)).unwrap().rows[0].turn;
+    let own = slots.iter().flat_map(|slot| reader.history(slot).unwrap());
+    let trim = Trim::of(until, own.map(|record| record.seq).collect());
+    server.node.handle().ask(&Actor::system("history"), TrimHistory { trim }).await.unwrap();
+    assert!(slots.iter().all(|slot| reader.slot_runs(slot).unwrap().is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_of_a_run_whose_record_was_removed_is_read_from_its_copy_and_is_gone_without_one() {
+    let script = workflow("w", "startTime: '2015-09-13T15:00Z'");
+    let server = Server::with(Setup { on_disk: true, has_copies: true, ..Setup::default() }, &script).await;
+    let [copied, lost] = ["2015-09-13T15:00Z", "2015-09-13T16:00Z"].map(|time| slot("w", time));
+    for (hour, slot) in [(15, &copied), (16, &lost)] {
+        server.step(&format!("2015-09-13T{hour}:01:00.000Z")).await;
+        server.end(slot, 1, true).await;
+    }
+    server.step("2015-09-13T17:01:00.000Z").await;
+    let run = run_ref(&RunId { slot: copied.clone(), number: 1 });
+    let copy = RunDirs::new(server.folder.path().join("copies")).path(&run);
+    std::fs::create_dir_all(&copy).unwrap();
+    write(&copy, b"one\ntwo\n");
+    std::fs::write(copy.join("exit.json"), "{}").unwrap();
+    trim(&server, &[&copied, &lost]).await;
+
+    let read = server.get(LOG).await.ok();
+    assert_eq!((read.text.as_str(), read.header("kelos-ended")), ("one\ntwo\n", "true"));
+    let lines = server.get(&format!("{LOG}/lines?tail=1")).await.ok().json();
+    assert_eq!((&lines["lines"][0]["text"], &lines["ended"]), (&"two".into(), &true.into()));
+    let mut followed = EventStream::open(&server, &format!("{LOG}/stream"), None).await;
+    let sent = followed.next().await.unwrap();
+    assert_eq!((sent.name.as_str(), sent.id, &sent.data["text"]), ("log", 8, &"one\ntwo\n".into()));
+    assert_eq!(followed.next().await, None, "no record of its end is left");
+    let request = axum::http::Request::get(format!("{LOG}/stream")).header("last-event-id", "8");
+    let over = server.send(request.body(axum::body::Body::empty()).unwrap()).await;
+    assert_eq!(over.told(), (204, ""));
+    let page = server.get(PAGE).await.ok().text;
+    assert!(page.contains("Removed with the history.") && page.contains("two"), "{page}");
+    assert_eq!(server.get(&format!("{PAGE}/runs/1/log.txt")).await.ok().text, "one\ntwo\n");
+
+    let gone = LOG.replace("15:00Z", "16:00Z");
+    for path in [gone.clone(), format!("{gone}/lines")] {
+        let refused = server.get(&path).await;
+        let problem = refused.json();
+        assert_eq!((refused.status.as_u16(), &problem["code"]), (410, &"output-removed".into()), "{problem}");
+        let detail = "failed to read the output of run w@2015-09-13T16:00:00.000Z#1: \
+            it was removed with the history up to 2015-09-13T17:01Z, or there was none";
+        assert_eq!(problem["detail"], detail);
+    }
+    // The record itself is gone, and there never was a second run.
+    let record = server.get(gone.trim_end_matches("/log")).await;
+    let words = "run 1 of slot w@2015-09-13T16:00Z was removed with the history up to 2015-09-13T17:01Z";
+    assert_eq!((record.status.as_u16(), &record.json()["detail"]), (404, &words.into()));
+    let never = server.get(&gone.replace("/runs/1/", "/runs/2/")).await;
+    assert_eq!((never.status.as_u16(), &never.json()["code"]), (404, &"run-not-found".into()));
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_shows_lines_with_colours_times_and_streams() {

@@ -14,12 +14,14 @@ use kelos::{Node, NodeConfig};
 use kelos_core::PlantedBreach;
 use kelos_engine::executor::{Executor, Executors, Reports, Start};
 use kelos_engine::{Pace, Status};
+use kelos_executors::local::OutputCopies;
 use kelos_front::{App, MetricSettings};
 use kelos_model::run::Report;
 use kelos_model::time::parse_instant;
 use kelos_model::{Outcome, RunId, SlotRef, SlotState, WorkflowId};
 use kelos_sandbox::Folders;
 use kelos_server::router;
+use kelos_storage::{Storage, StorageConfig};
 use kelos_store::{Journal, MemoryStore};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::Value;
@@ -96,11 +98,20 @@ pub(crate) struct Setup {
     pub(crate) max_running: u32,
     /// What breaks on purpose.
     pub(crate) planted: Option<PlantedBreach>,
+    /// Whether output is looked for in the folder `copies`, too.
+    pub(crate) has_copies: bool,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { pace: Pace::Stepped, on_disk: false, real_executors: false, max_running: 256, planted: None }
+        Setup {
+            pace: Pace::Stepped,
+            on_disk: false,
+            real_executors: false,
+            max_running: 256,
+            planted: None,
+            has_copies: false,
+        }
     }
 }
 
@@ -162,6 +173,10 @@ impl Server {
         config.pace = setup.pace;
         config.core.max_running = setup.max_running;
         config.core.planted = setup.planted;
+        if setup.has_copies {
+            let uri = format!("file:{}", path("copies").display());
+            config.outputs = Some(OutputCopies::new(&uri, &Storage::new(StorageConfig::default())).unwrap());
+        }
         let clock = Arc::new(Mutex::new(at(NOW)));
         let hand = clock.clone();
         config.clock = Arc::new(move || *hand.lock().unwrap());

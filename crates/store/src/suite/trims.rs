@@ -1,13 +1,13 @@
 //! History that turns remove.
 
 use kelos_model::history::Trim;
-use kelos_model::{Event, Outcome, SlotEvent};
+use kelos_model::{Event, Outcome, RunId, SlotEvent, SlotRef};
 
 use super::Place;
 use super::facts::{fact, tell};
 use super::walk;
 use super::world::{Draw, World, hour, lead, named, slot_at};
-use crate::{About, Commit, Digest, EventFilter, PageRequest, Queries, RunFilter};
+use crate::{About, Commit, Digest, EventFilter, KnownRun, PageRequest, Queries, RunFilter};
 
 /// A removal of the whole histories of some slots up to a turn, and of some facts, noted in the world; none if the log is too short.
 pub(super) fn trim(world: &mut World, draw: &mut Draw, reader: &dyn Queries) -> Option<Trim> {
@@ -32,6 +32,18 @@ pub(super) fn trim(world: &mut World, draw: &mut Draw, reader: &dyn Queries) -> 
     going.extend(outside.map(|record| record.seq).filter(is_left).filter(|_| draw.below(2) == 0));
     world.gone.extend(&going);
     Some(Trim::of(until.turn, going))
+}
+
+/// The number in the record of a run, or that it was removed; none if the run is not known.
+fn known(reader: &dyn Queries, slot: &SlotRef, number: u32) -> Option<Option<u32>> {
+    let found = reader.known_run(&RunId { slot: slot.clone(), number }).unwrap();
+    found.map(|found| match found {
+        KnownRun::Kept(run) => Some(run.id.number),
+        KnownRun::Removed(run) => {
+            assert_eq!((&run.id.slot, run.id.number, run.until), (slot, number, Some(hour(3))));
+            None
+        }
+    })
 }
 
 pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Place) {
@@ -71,7 +83,11 @@ pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Pla
         let (history, runs) = (reader.history(&id).unwrap(), reader.slot_runs(&id).unwrap());
         assert_eq!((&*history, &*runs), (&[][..], &[][..]));
         assert!(reader.lacks_history(&id, &history).unwrap());
+        assert_eq!(known(&*reader, &id, 1), Some(None), "the run is known as one that was removed");
+        assert_eq!(known(&*reader, &id, 2), None, "the slot never had it");
     }
+    assert_eq!(known(&*reader, &slot_at("a", 1), 1), Some(Some(1)));
+    assert_eq!((known(&*reader, &slot_at("a", 1), 0), known(&*reader, &slot_at("a", 99), 1)), (None, None));
     let kept = reader.history(&slot_at("a", 1)).unwrap();
     assert_eq!((kept.len(), reader.lacks_history(&slot_at("a", 1), &kept).unwrap()), (5, false));
     let runs = RunFilter { workflow: Some(named("a")), ..RunFilter::default() };

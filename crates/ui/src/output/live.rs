@@ -42,13 +42,13 @@ pub(crate) async fn follow(
     let (slot, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
     let seen = last_event_id(&headers).ok().flatten();
     let run = runs::find(&app, slot, &number).await?;
-    if seen.is_some() && run.state.is_final() {
+    if seen.is_some() && run.is_over() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let follower = LinesFollower {
         app,
         source: run.leader(),
-        run: run.id,
+        run: run.id().clone(),
         offset: seen.unwrap_or(wanted.from),
         style: Style::default(),
         unfinished: 0,
@@ -103,9 +103,9 @@ impl LinesFollower {
     }
 
     async fn is_over(&self) -> bool {
-        let (slot, number) = (self.run.slot.clone(), self.run.number);
-        let runs = self.app.read(move |reader| reader.slot_runs(&slot)).await;
-        runs.is_ok_and(|runs| runs.iter().any(|run| run.id.number == number && run.state.is_final()))
+        let id = self.run.clone();
+        let known = self.app.read(move |reader| reader.known_run(&id)).await;
+        known.is_ok_and(|known| known.is_some_and(|run| run.is_over()))
     }
 
     /// The rows to send, if there is something new.

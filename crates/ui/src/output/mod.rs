@@ -7,8 +7,9 @@ mod mistake;
 use kelos_executors::local::{LocalError, LogLine, LogLines, Stream};
 use kelos_executors::workers::OutputReader;
 use kelos_front::App;
+use kelos_model::RunId;
 use kelos_model::time::format_full;
-use kelos_model::{Run, RunId};
+use kelos_store::KnownRun;
 use maud::{Markup, html};
 
 use self::ansi::{Part, Style};
@@ -73,11 +74,11 @@ pub(super) struct Output {
 
 impl Output {
     /// Reads a part of a run's output so far.
-    pub(super) async fn read(app: &App, run: &Run, wanted: From) -> Output {
+    pub(super) async fn read(app: &App, run: &KnownRun, wanted: From) -> Output {
         let mut output = Output {
-            run: run.id.clone(),
+            run: run.id().clone(),
             source: run.leader(),
-            is_over: run.state.is_final(),
+            is_over: run.is_over(),
             wanted,
             read: Ok(LogLines::default()),
             is_end: true,
