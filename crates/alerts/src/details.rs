@@ -24,6 +24,8 @@ pub struct Details {
     pub why: Option<String>,
     /// The number of slots that wait for it.
     pub followers: usize,
+    /// Whether there may be more: not all were asked.
+    pub may_have_more: bool,
     /// The last lines of its output.
     pub output: Vec<String>,
     /// The address of its page.
@@ -59,7 +61,7 @@ impl Details {
     fn read_outage(&mut self, notice: &Notice, reader: &dyn Queries, now: Timestamp) {
         let Some(endpoint) = notice.members.first() else { return };
         let Ok(outage) = failures::held_by(reader, endpoint, now) else { return };
-        self.followers = outage.slots.len() + outage.followers;
+        (self.followers, self.may_have_more) = (outage.slots.len() + outage.followers, outage.is_partial);
         let why = outage.slots.first().and_then(|slot| why::read(reader, slot, now, true, None).ok());
         self.why = why.map(|why| {
             let reason = if why.blockers.is_empty() { why.headline } else { why.blockers.join("; ") };

@@ -87,7 +87,8 @@ fn lines(notice: &Notice, details: &Details) -> Vec<String> {
     }
     if details.followers > 0 {
         let (slots, wait) = if details.followers == 1 { ("slot", "waits") } else { ("slots", "wait") };
-        lines.push(format!("{} {slots} {wait} for it", details.followers));
+        let least = if details.may_have_more { "at least " } else { "" };
+        lines.push(format!("{least}{} {slots} {wait} for it", details.followers));
     }
     if notice.count > 1 {
         let more = notice.count.saturating_sub(notice.members.len() as u64);
@@ -207,6 +208,7 @@ mod tests {
         Details {
             why: Some("exited with status 3".to_owned()),
             followers: 300,
+            may_have_more: false,
             output: vec!["a < b".to_owned()],
             link: Some("https://kelos.example/ui/workflows/etl.load".to_owned()),
         }
