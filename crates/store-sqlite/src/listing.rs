@@ -69,6 +69,16 @@ impl<K: Ord + Clone, T> PageBuilder<K, T> {
         self.enough.saturating_sub(self.rows.len())
     }
 
+    /// The place at which it stopped; none if it did not.
+    pub(super) fn stopped(&self) -> Option<&K> {
+        self.stopped.as_ref()
+    }
+
+    /// Lets it stop somewhere else, or go on.
+    pub(super) fn stop(&mut self, place: Option<K>) {
+        self.stopped = place;
+    }
+
     pub(super) fn pass_over(&mut self, place: K) {
         self.pass_over_many(1, place);
     }

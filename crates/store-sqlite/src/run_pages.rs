@@ -63,6 +63,9 @@ fn first_since(conn: &Connection, size: i64, moment: i64) -> Result<i64, Fault> 
     Ok(low)
 }
 
+/// The index of all runs but those of steps, and its condition.
+const RUNS_OF_SLOTS: (&str, &str) = ("INDEXED BY runs_of_slots", "kind <> 4 AND ");
+
 struct RunWalk<'a> {
     conn: &'a Connection,
     names: &'a Names,
@@ -115,7 +118,7 @@ impl RunWalk<'_> {
     fn everything(&self, part: Span) -> Result<FoundRuns, Fault> {
         match self.filter.with_steps {
             true => self.index("NOT INDEXED", "", part),
-            false => self.index("INDEXED BY runs_of_slots", "kind <> 4 AND ", part),
+            false => self.index(RUNS_OF_SLOTS.0, RUNS_OF_SLOTS.1, part),
         }
     }
 
@@ -141,6 +144,11 @@ impl RunWalk<'_> {
 
     fn index(&self, index: &str, prefix: &str, part: Span) -> Result<FoundRuns, Fault> {
         let mut found = PageBuilder::new(self.paging);
+        self.walk((index, prefix), part, &mut found)?;
+        Ok(found)
+    }
+
+    fn walk(&self, (index, prefix): (&str, &str), part: Span, found: &mut FoundRuns) -> Result<(), Fault> {
         let backwards = if self.paging.order == Order::Newest { " DESC" } else { "" };
         let sql =
             format!("SELECT {RUN} FROM runs {index} WHERE {prefix}seq < ?1 AND seq >= ?2 ORDER BY seq{backwards}");
@@ -149,9 +157,9 @@ impl RunWalk<'_> {
         let mut rows = statement.query([end, first])?;
         while !found.is_full() {
             let Some(row) = rows.next()? else { break };
-            self.look(row, &mut found)?;
+            self.look(row, found)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     fn look(&self, row: &Row<'_>, found: &mut FoundRuns) -> Result<(), Fault> {
@@ -194,14 +202,6 @@ impl RunWalk<'_> {
         Ok(Some(row.get(EARLIER)?))
     }
 
-    /// The newest run of a workflow before a position of the log; 0 if there is none.
-    fn newest_before(&self, workflow: i64, seq: u64) -> Result<u64, Fault> {
-        let sql =
-            "SELECT seq FROM runs NOT INDEXED WHERE seq < ?1 AND workflow = ?2 AND kind <> 4 ORDER BY seq DESC LIMIT 1";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        Ok(statement.query_row((column(seq), workflow), |row| row.get(0)).optional()?.unwrap_or(0))
-    }
-
     /// From a workflow's latest run, or the one that the page before ended with, to the one before it.
     fn chain(&self, workflow: i64) -> Result<FoundRuns, Fault> {
         let head = match self.paging.from {
@@ -220,9 +220,10 @@ impl RunWalk<'_> {
                 if !self.trimmed.covers(seq) {
                     return Err(missing(seq));
                 }
-                // Few runs are left below it: those that are live, or among the newest of their workflows.
-                seq = self.newest_before(workflow, seq)?;
-                continue;
+                // Those that are left below it are not linked: they are looked for among all runs, which may take more than one page.
+                let below = Span { end: column(seq), ..Span::WHOLE };
+                self.walk(RUNS_OF_SLOTS, below, &mut found)?;
+                break;
             };
             self.look(row, &mut found)?;
             let earlier = row.get(EARLIER)?;

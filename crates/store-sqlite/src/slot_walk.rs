@@ -20,6 +20,9 @@ use super::rows::Names;
 /// Slots of one time that are put in order here.
 const MOST_OF_A_TIME: usize = PASSED_OVER;
 
+/// A key that comes after all others of a time.
+const BEYOND_ALL: &str = "\u{10ffff}";
+
 pub(super) struct SlotWalk<'a, T> {
     pub(super) conn: &'a Connection,
     pub(super) names: &'a Names,
@@ -87,7 +90,30 @@ impl<'a, T> SlotWalk<'a, T> {
             }
         }
         let others = format!("scheduled_at >= ?2 AND scheduled_at < ?3 ORDER BY {}", self.by_time());
-        self.stretch(&others, &[&start, &end], self.blocks(Some(number), (start, end)))
+        self.stretch(&others, &[&start, &end], self.blocks(Some(number), (start, end)))?;
+        self.stop_behind_own(number)
+    }
+
+    /// If it stopped at a slot of another workflow, it stops behind the workflow's own slots of that time: on the way, the slots of a time
+    /// follow each other by the numbers of their workflows, and pages by their names.
+    fn stop_behind_own(&mut self, number: i64) -> Result<(), Fault> {
+        let name = self.names.name(number)?;
+        let Some(other) = self.found.stopped().filter(|place| place.workflow != *name).cloned() else { return Ok(()) };
+        let at = other.at.0;
+        let other = self.names.number(&other.workflow);
+        let (own_come, behind) = match self.order() {
+            Order::Newest => (other < Some(number), BEYOND_ALL),
+            Order::Oldest => (other > Some(number), ""),
+        };
+        if own_come {
+            self.found.stop(None);
+            self.of_time(at, number)?;
+        }
+        if !own_come || !self.found.is_full() {
+            let place = SlotPlace { at: Reverse(at), workflow: name.clone(), key: behind.to_owned() };
+            self.found.stop(Some(place));
+        }
+        Ok(())
     }
 
     fn by_time(&self) -> &'static str {

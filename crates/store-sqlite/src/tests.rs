@@ -18,6 +18,7 @@ use tempfile::TempDir;
 mod blocks;
 mod damage;
 mod old_names;
+mod pages;
 mod tenth;
 mod trims;
 mod turns;

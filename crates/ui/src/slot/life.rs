@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::time::format_full;
-use kelos_model::{Event, EventRecord, Slot, SlotRef, SlotState, slot};
+use kelos_model::{Event, EventRecord, SlotEvent, SlotRef, SlotState};
 use maud::{Markup, html};
 
 use crate::page::{segment, slot_href};
@@ -45,21 +45,26 @@ impl Stretch {
     }
 }
 
-/// The stretches that a slot was live, up to a moment. Stretches between an end and a reopening are left out.
+/// The stretches that a slot was live, up to a moment. Stretches between an end and a reopening are left out. The life may begin with a
+/// reopening, where what was before it was removed.
 fn stretches(life: &[&EventRecord], until: Timestamp) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
-    let mut folded: Option<Slot> = None;
+    let (mut state, mut dispatched): (Option<SlotState>, _) = (None, None);
     for (n, record) in life.iter().enumerate() {
         let Event::Slot { what, .. } = &record.event else { continue };
-        let Some(after) = slot::apply(folded.clone(), what, record.at, record.seq) else { continue };
-        let to = life.get(n + 1).map_or(until, |next| next.at).max(record.at);
-        let run = (after.state == SlotState::Running).then_some(after.last_run);
-        match stretches.last_mut().filter(|last| last.state == after.state && last.to == record.at) {
-            _ if after.state.is_final() => {}
-            Some(last) => last.to = to,
-            None => stretches.push(Stretch { state: after.state, from: record.at, to, run }),
+        if let SlotEvent::Dispatched { run, .. } = what {
+            dispatched = Some(*run);
         }
-        folded = Some(after);
+        let after = state.map_or_else(|| SlotState::brought_by(what), |state| state.after(what));
+        let Some(after) = after else { continue };
+        let to = life.get(n + 1).map_or(until, |next| next.at).max(record.at);
+        let run = dispatched.filter(|_| after == SlotState::Running);
+        match stretches.last_mut().filter(|last| last.state == after && last.to == record.at) {
+            _ if after.is_final() => {}
+            Some(last) => last.to = to,
+            None => stretches.push(Stretch { state: after, from: record.at, to, run }),
+        }
+        state = Some(after);
     }
     stretches
 }
@@ -144,7 +149,7 @@ fn after(before: Timestamp, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use kelos_model::event::Origin;
-    use kelos_model::{Actor, Answer, Finding, Outcome, Reason, ReasonKind, SlotEvent, WorkflowId};
+    use kelos_model::{Actor, Answer, Finding, Outcome, Reason, ReasonKind, WorkflowId};
 
     use super::*;
 
@@ -154,6 +159,7 @@ mod tests {
         let slot = SlotRef::at(WorkflowId::new("w").unwrap(), at(0));
         let failed = Outcome::Failed { reason: "exited with status 3".to_owned(), exit_status: Some(3), code: None };
         let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
+        let explained = explanation.clone();
         let reopened = SlotEvent::Reopened { by: Actor::person("me"), reason: None, priority: 0, backfill: None };
         let events = [
             (0, SlotEvent::planned(Origin::Schedule, 0)),
@@ -163,6 +169,7 @@ mod tests {
             (11, SlotEvent::Started { run: 1, external_id: "x".to_owned() }),
             (71, SlotEvent::Failed { run: 1, outcome: failed }),
             (1000, reopened),
+            (1003, SlotEvent::TriggerMet { explanation: explained }),
         ];
         let record = |(n, (second, what)): (usize, (i64, SlotEvent))| EventRecord {
             seq: n as u64 + 1,
@@ -176,6 +183,8 @@ mod tests {
         let told: Vec<String> = found.iter().map(Stretch::told).collect();
         let expected = ["waiting: 9.0 s", "queued: 1.0 s", "dispatched: 1.0 s", "run 1: 1 min", "waiting: 3.0 s"];
         assert_eq!(told, expected);
+        let told: Vec<String> = stretches(&life[6..], at(1004)).iter().map(Stretch::told).collect();
+        assert_eq!(told, ["waiting: 3.0 s", "queued: 1.0 s"], "what was before it was removed");
         let wide = widths(&found);
         assert!(
             (wide.iter().sum::<f64>() - WIDTH).abs() < 0.001 && wide.iter().all(|one| *one >= NARROWEST),
