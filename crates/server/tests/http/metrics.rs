@@ -159,7 +159,13 @@ async fn a_slot_whose_history_was_removed_is_counted_when_it_is_opened_again() {
     server.until_state(&id, SlotState::Killed).await;
     counted(&server).await;
     trim(&server, &id).await;
-    server.post_json(&format!("/api/v1/workflows/w/slots/{oldest}/mark"), "{}").await.ok();
+    server
+        .post_json(
+            &format!("/api/v1/workflows/w/slots/{oldest}/mark"),
+            r#"{"state": "succeeded", "reason": "by hand"}"#,
+        )
+        .await
+        .ok();
     server.until_state(&id, SlotState::Succeeded).await;
     counted_as_anew(server).await;
 }

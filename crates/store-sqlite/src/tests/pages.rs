@@ -20,7 +20,8 @@ fn done(workflow: &str, last: u64, count: u64, waits: impl Fn(u64) -> bool) -> C
     commit
 }
 
-/// Among the slots of a time, the workflow that was defined first comes first in the table, and last in lists.
+/// Among the slots of a time, the workflow that was defined first comes first in the table, and last in lists. A page may pass over 4,000
+/// rows: with one more of the other workflow, it ends just before the slot of the minute 2,201.
 #[test]
 fn no_slot_is_lost_between_pages_that_end_among_slots_of_others() {
     for extra in 0..2 {
@@ -28,7 +29,7 @@ fn no_slot_is_lost_between_pages_that_end_among_slots_of_others() {
         let mut store = folder.open();
         let lease = lead(&mut store);
         store.commit(lease, &done("zzz", 0, 4_200 + extra, |_| false)).unwrap();
-        store.commit(lease, &done("aaa", 4_200 + extra, 4_200, |minute| minute % 100 < 2)).unwrap();
+        store.commit(lease, &done("aaa", 4_200 + extra, 4_200, |minute| minute == 2_201 || minute == 2_000)).unwrap();
         let reader = store.reader();
         let workflow = Some("aaa".parse().unwrap());
         let filter = SlotFilter { workflow, states: vec![SlotState::Waiting], ..SlotFilter::default() };
@@ -46,7 +47,7 @@ fn no_slot_is_lost_between_pages_that_end_among_slots_of_others() {
             let number = found.len();
             found.sort();
             found.dedup();
-            assert_eq!((number, found.len()), (84, 84), "{extra} more, the oldest first: {oldest}");
+            assert_eq!((number, found.len()), (2, 2), "{extra} more, the oldest first: {oldest}");
         }
     }
 }

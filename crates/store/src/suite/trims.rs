@@ -46,6 +46,21 @@ fn known(reader: &dyn Queries, slot: &SlotRef, number: u32) -> Option<Option<u32
     })
 }
 
+/// The slots of the first and the third hour have no history any more; those of the others have it.
+fn slots_stay_without_history(reader: &dyn Queries, world: &World) {
+    for hours in [0, 2] {
+        let id = slot_at("a", hours);
+        assert_eq!(reader.slot(&id).unwrap().as_ref(), world.slots.get(&id), "the slot itself stays");
+        let (history, runs) = (reader.history(&id).unwrap(), reader.slot_runs(&id).unwrap());
+        assert_eq!((&*history, &*runs), (&[][..], &[][..]));
+        assert!(reader.lacks_history(&id, &history).unwrap());
+        assert_eq!(known(reader, &id, 1), Some(None), "the run is known as one that was removed");
+        assert_eq!(known(reader, &id, 2), None, "the slot never had it");
+    }
+    assert_eq!(known(reader, &slot_at("a", 1), 1), Some(Some(1)));
+    assert_eq!((known(reader, &slot_at("a", 1), 0), known(reader, &slot_at("a", 99), 1)), (None, None));
+}
+
 pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Place) {
     let mut store = place.open();
     let lease = lead(&mut *store);
@@ -77,17 +92,7 @@ pub(super) fn history_is_removed_and_what_is_left_reads_back(place: &mut dyn Pla
     assert_eq!(reader.recount(&turns[3], &turns[2].digest).unwrap().digest, turns[3].digest);
     assert_eq!(reader.recount(&turns[1], &Digest::default()).unwrap().missing, None, "the fourth slot is whole");
 
-    for hours in [0, 2] {
-        let id = slot_at("a", hours);
-        assert_eq!(reader.slot(&id).unwrap().as_ref(), world.slots.get(&id), "the slot itself stays");
-        let (history, runs) = (reader.history(&id).unwrap(), reader.slot_runs(&id).unwrap());
-        assert_eq!((&*history, &*runs), (&[][..], &[][..]));
-        assert!(reader.lacks_history(&id, &history).unwrap());
-        assert_eq!(known(&*reader, &id, 1), Some(None), "the run is known as one that was removed");
-        assert_eq!(known(&*reader, &id, 2), None, "the slot never had it");
-    }
-    assert_eq!(known(&*reader, &slot_at("a", 1), 1), Some(Some(1)));
-    assert_eq!((known(&*reader, &slot_at("a", 1), 0), known(&*reader, &slot_at("a", 99), 1)), (None, None));
+    slots_stay_without_history(&*reader, &world);
     let kept = reader.history(&slot_at("a", 1)).unwrap();
     assert_eq!((kept.len(), reader.lacks_history(&slot_at("a", 1), &kept).unwrap()), (5, false));
     let runs = RunFilter { workflow: Some(named("a")), ..RunFilter::default() };
