@@ -548,13 +548,7 @@ impl Book {
 
 /// The key of rules, which others have not.
 fn key_of(rules: &[Rule]) -> String {
-    key(&rules
-        .iter()
-        .map(|rule| format!("{rule:?}"))
-        .collect::<Vec<_>>()
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>())
+    key(&[&format!("{rules:?}")])
 }
 
 /// A timer of the book.

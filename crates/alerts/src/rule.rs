@@ -53,12 +53,17 @@ impl Rule {
         self.when.contains(&condition)
             && self.project.as_ref().is_none_or(|project| about.project.as_ref() == Some(project))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| about.tags.contains(tag)))
-            && self.workflow.as_ref().is_none_or(|pattern| {
-                about.workflow.as_ref().is_some_and(|workflow| match pattern.strip_suffix('*') {
-                    Some(begin) => workflow.as_str().starts_with(begin),
-                    None => workflow.as_str() == pattern,
-                })
-            })
+            && (self.workflow.is_none()
+                || about.workflow.as_ref().is_some_and(|workflow| self.is_of(workflow.as_str())))
+    }
+
+    /// Whether a workflow has a name that the rule chooses, as far as it chooses by names.
+    #[must_use]
+    pub fn is_of(&self, workflow: &str) -> bool {
+        self.workflow.as_ref().is_none_or(|pattern| match pattern.strip_suffix('*') {
+            Some(begin) => workflow.starts_with(begin),
+            None => workflow == pattern,
+        })
     }
 
     /// The first moment from this one on that is not in its quiet hours.

@@ -138,10 +138,8 @@ fn count(ledger: &mut Ledger, reader: &dyn Queries, events: &[EventRecord]) -> R
 fn ended(reader: &dyn Queries, id: &SlotRef, seq: u64) -> Result<Option<SlotState>, StoreError> {
     let before = EventFilter { until: seq - 1, ..EventFilter::about(About::Slot(id.clone())) };
     let history = reader.events(&before, PageRequest::oldest(usize::MAX))?.rows;
-    Ok(history.iter().fold(None, |state: Option<SlotState>, record| match &record.event {
-        Event::Slot { what, .. } => {
-            state.map_or_else(|| SlotState::brought_by(what), |known| known.after(what).or(state))
-        }
+    Ok(history.iter().fold(None, |state, record| match &record.event {
+        Event::Slot { what, .. } => SlotState::following(state, what).or(state),
         _ => state,
     }))
 }

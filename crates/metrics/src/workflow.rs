@@ -319,8 +319,7 @@ impl WorkflowCounts {
             self.count(key, slot, false);
         }
         let before = known.as_ref().map(|slot| slot.state).or(before);
-        let after = before.map_or_else(|| SlotState::brought_by(event), |before| before.after(event));
-        let Some(after) = after else { return };
+        let Some(after) = SlotState::following(before, event) else { return };
         let mut slot = known.unwrap_or_else(|| LiveSlot::new(before.unwrap_or(after), reasons));
         if before != Some(after) {
             if let Some(before) = before {

@@ -62,10 +62,13 @@ impl SlotState {
         Some(next)
     }
 
-    /// The state into which an event brings a slot of whose past nothing is known: it begins with the event, or it had ended in some way and
-    /// its history was removed. None where the event leaves it in the state that it had.
+    /// The state after an event, where the state before may not be known: then the slot begins with the event, or it had ended in some way and
+    /// its history was removed. None where the event can't happen, or leaves the slot in a state that is not known.
     #[must_use]
-    pub fn brought_by(event: &SlotEvent) -> Option<SlotState> {
+    pub fn following(before: Option<SlotState>, event: &SlotEvent) -> Option<SlotState> {
+        if let Some(before) = before {
+            return before.after(event);
+        }
         match event {
             SlotEvent::Planned { .. } => Some(SlotState::Waiting),
             SlotEvent::Imported { state, .. } => Some(*state),

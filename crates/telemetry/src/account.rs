@@ -147,7 +147,7 @@ fn past(reader: &dyn Queries, id: &SlotRef, until: u64) -> Result<Option<Past>, 
             let opening = Opening { seq: record.seq, at: record.at };
             past = Some(Past { opening, met: None, state: None, flow_run: None });
         }
-        state = state.map_or_else(|| SlotState::brought_by(what), |known| known.after(what).or(state));
+        state = SlotState::following(state, what).or(state);
         let Some(past) = &mut past else { continue };
         past.state = state;
         match what {

@@ -82,6 +82,11 @@ fn awaited(loaded: &LoadResult) -> BTreeSet<Subject> {
     loaded.workflows.iter().chain(&loaded.refused).flat_map(|one| one.trigger.subjects()).collect()
 }
 
+/// The hint that a name which is close was meant.
+fn meant(close: Option<&str>) -> Option<String> {
+    close.map(|close| format!("did you mean \"{close}\"?"))
+}
+
 struct ConfigFile {
     name: String,
     text: Arc<str>,
@@ -153,7 +158,7 @@ impl ConfigFile {
             _ => None,
         };
         let datasets: Vec<&str> = awaited.iter().filter_map(named).collect();
-        let hint = closest(dataset, datasets.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+        let hint = meant(closest(dataset, datasets.iter().copied()));
         let words = format!("no trigger waits for partitions of dataset \"{dataset}\"");
         (!datasets.contains(&dataset)).then(|| self.warning(ProblemCode::BadConfig, words, hint, at))
     }
@@ -184,7 +189,7 @@ impl ConfigFile {
     fn of_flow(&self, topic: &str, workflow: &str, signal: Option<String>, loaded: &LoadResult) -> Option<Problem> {
         let all = || loaded.workflows.iter().chain(&loaded.refused);
         let unsound = |code, words: String, close: Option<&str>| {
-            let hint = close.map(|close| format!("did you mean \"{close}\"?"));
+            let hint = meant(close);
             Some(self.warning(code, words, hint, topic))
         };
         let Some(definition) = all().find(|one| one.id.as_str() == workflow) else {
@@ -210,7 +215,7 @@ impl ConfigFile {
             loaded.workflows.iter().chain(&loaded.refused).map(|workflow| workflow.project.as_str()).collect();
         let named: BTreeSet<&str> = allowed.projects().collect();
         let unknown = named.difference(&known).map(|name| {
-            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            let hint = meant(closest(name, known.iter().copied()));
             self.warning(
                 ProblemCode::BadConfig,
                 format!("project \"{name}\" is named here, and nobody defines it"),
@@ -228,7 +233,7 @@ impl ConfigFile {
         let projects: BTreeSet<&str> = all().map(|one| one.project.as_str()).collect();
         let tags: BTreeSet<&str> = all().flat_map(|one| &one.about.tags).map(String::as_str).collect();
         let unknown = |rule: &str, words: String, name: &str, known: &BTreeSet<&str>| {
-            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            let hint = meant(closest(name, known.iter().copied()));
             self.warning(ProblemCode::BadConfig, format!("rule \"{rule}\" of alerts: {words}"), hint, name)
         };
         let mut found = Vec::new();
@@ -239,11 +244,7 @@ impl ConfigFile {
             for tag in rule.tags.iter().filter(|tag| !tags.contains(tag.as_str())) {
                 found.push(unknown(&rule.name, format!("no workflow has the tag \"{tag}\""), tag, &tags));
             }
-            let matches = |name: &str| match name.strip_suffix('*') {
-                Some(begin) => ids.iter().any(|id| id.starts_with(begin)),
-                None => ids.contains(name),
-            };
-            if let Some(name) = rule.workflow.as_deref().filter(|name| !matches(name)) {
+            if let Some(name) = rule.workflow.as_deref().filter(|_| !ids.iter().any(|id| rule.is_of(id))) {
                 let words = format!("nobody defines a workflow \"{name}\"");
                 found.push(unknown(&rule.name, words, name, &ids));
             }
@@ -266,7 +267,7 @@ impl ConfigFile {
         let known: BTreeSet<&str> =
             loaded.workflows.iter().chain(&loaded.refused).map(|workflow| workflow.id.as_str()).collect();
         let unknown = named.difference(&known).map(|name| {
-            let hint = closest(name, known.iter().copied()).map(|close| format!("did you mean \"{close}\"?"));
+            let hint = meant(closest(name, known.iter().copied()));
             let words = format!("workflow \"{name}\" is named here, and nobody defines it");
             self.warning(ProblemCode::UnknownWorkflow, words, hint, name)
         });

@@ -55,8 +55,7 @@ fn stretches(life: &[&EventRecord], until: Timestamp) -> Vec<Stretch> {
         if let SlotEvent::Dispatched { run, .. } = what {
             dispatched = Some(*run);
         }
-        let after = state.map_or_else(|| SlotState::brought_by(what), |state| state.after(what));
-        let Some(after) = after else { continue };
+        let Some(after) = SlotState::following(state, what) else { continue };
         let to = life.get(n + 1).map_or(until, |next| next.at).max(record.at);
         let run = dispatched.filter(|_| after == SlotState::Running);
         match stretches.last_mut().filter(|last| last.state == after && last.to == record.at) {
