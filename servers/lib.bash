@@ -50,10 +50,16 @@ end() {
     rm -f "$state/$1.pid"
 }
 
-# packages NAME...: installs packages of Debian whose commands are missing.
+# packages NAME...: installs packages of Debian whose commands are missing. Of several servers at the same time, one waits for the other.
 packages() {
-    apt-get install --yes --no-install-recommends "$@" || { apt-get update && apt-get install --yes --no-install-recommends "$@"; }
+    (
+        flock 7
+        apt_get install "$@" || { apt_get update && apt_get install "$@"; }
+    ) 7> "$cache/apt.lock"
 }
+
+# What a package starts must not inherit the lock.
+apt_get() { apt-get "$1" --yes --no-install-recommends "${@:2}" 7>&-; }
 
 # venv FOLDER REQUIREMENT...: a Python environment in the cache with these packages.
 venv() {
