@@ -6,6 +6,7 @@ mod commits;
 mod cycles;
 mod doc_comments;
 mod docs;
+mod doctests;
 mod examples;
 mod files;
 mod functions;
@@ -114,6 +115,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
     faults.extend(packages::check(&manifests));
     faults.extend(files::check(tree));
     faults.extend(docs::check(tree));
+    faults.extend(doctests::check(tree));
     faults.extend(examples::check(tree));
     faults.extend(blocks::check(tree).0);
     faults.extend(paths::check(tree));
