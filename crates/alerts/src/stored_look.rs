@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kelos_explain::expectation::{self, LateAhead};
 use kelos_explain::failures;
+use kelos_explain::forecast::{self, LateAhead};
 use kelos_explain::graph::ObstacleKind;
 use kelos_explain::roots::Root;
 use kelos_explain::stuck::{self, Kind, Stuck};
@@ -35,7 +35,7 @@ impl StoredLook<'_> {
             trouble.concerns = held.into_iter().map(|workflow| directory.about(workflow)).collect();
         }
         if self.wanted.contains(&Condition::WillBeLate) {
-            let ahead = expectation::late_ahead(self.reader, self.now)?;
+            let ahead = forecast::late_ahead(self.reader, self.now)?;
             found.troubles.extend(will_be_late(ahead.rows, &directory));
             if !ahead.is_partial {
                 found.knows.insert(Condition::WillBeLate);

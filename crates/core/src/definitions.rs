@@ -14,7 +14,7 @@ use kelos_model::{Actor, SlotRef, Workflow, WorkflowId};
 use crate::Core;
 use crate::deployment::{Deployments, deployments_of};
 use crate::mandate::{Mandate, split};
-use crate::workflows::{DefinitionSet, Redefined, Rescheduled, WorkflowState, no_times};
+use crate::workflows::{DefinitionSet, NewSchedule, Redefinition, WorkflowState, no_times};
 
 impl Core {
     /// Takes the complete definitions of one provenance. A definition that is missing from them is removed.
@@ -92,7 +92,7 @@ impl Core {
 
     /// Returns whether anything changed, including whether the workflow was not loaded before.
     fn define_one(&mut self, id: &WorkflowId, workflow: &Arc<Workflow>, mandate: Option<&Mandate>) -> bool {
-        let Some(Redefined { version, begins_anew }) = self.workflows.define(id, workflow, self.now) else {
+        let Some(Redefinition { version, begins_anew }) = self.workflows.define(id, workflow, self.now) else {
             return false;
         };
         self.slots.add_workflow(id);
@@ -117,7 +117,7 @@ impl Core {
 
     /// Returns whether the resolved schedule has changed, or was not known before.
     fn reschedule(&mut self, id: &WorkflowId, schedule: Result<CronSchedule, NoTimes>) -> bool {
-        let Some(Rescheduled { replanned }) = self.workflows.reschedule(id, schedule, self.now) else { return false };
+        let Some(NewSchedule { replanned }) = self.workflows.reschedule(id, schedule, self.now) else { return false };
         if let Some(Ok(schedule)) = self.workflows.get(id).map(WorkflowState::schedule) {
             self.slots.reschedule(id, schedule);
         }

@@ -11,7 +11,7 @@ use kelos_model::run::Report;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
-use crate::jobs::{ParentsSeen, Slots, Validity};
+use crate::jobs::{ParentsState, Slots, Validity};
 use crate::slots::SlotTable;
 use crate::wakes::{Audience, Wakes};
 use crate::{Command, Core};
@@ -123,16 +123,16 @@ impl Core {
         let seen = self.jobs.look_at_parents(id, self.now, &mut surroundings);
         self.ask_functions();
         match seen {
-            ParentsSeen::Met(parents) => match self.evaluator().beyond_parents(id, parents) {
+            ParentsState::Met(parents) => match self.evaluator().beyond_parents(id, parents) {
                 Some(evaluation) => self.decide(id, evaluation),
                 None => self.breaches.no_slot(id),
             },
-            ParentsSeen::Missing(parents) => self.open_parents(id, &parents),
-            ParentsSeen::AskedFor(explanation, again) => {
+            ParentsState::Missing(parents) => self.open_parents(id, &parents),
+            ParentsState::AskedFor(explanation, again) => {
                 let wakers = again.map(Waker::At).into_iter().collect();
                 self.keep_waiting(id, Evaluation { explanation, wakers });
             }
-            ParentsSeen::Unknown => {}
+            ParentsState::Unknown => {}
         }
     }
 

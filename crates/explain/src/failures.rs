@@ -17,7 +17,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
-use crate::why;
+use crate::account;
 use dependents::Dependents;
 pub use outage::{Outage, held_by};
 
@@ -93,7 +93,7 @@ impl Failure {
     /// # Errors
     /// When the store can't be read.
     pub fn account(&self, reader: &dyn Queries, now: Timestamp) -> Result<FailureAccount, StoreError> {
-        let why = why::read(reader, &self.slot, now, true, None)?;
+        let why = account::read(reader, &self.slot, now, true, None)?;
         let outcome = why.runs.last().and_then(|run| run.outcome.as_ref()).map(ToString::to_string);
         Ok(FailureAccount { outcome, reason: why.headline })
     }

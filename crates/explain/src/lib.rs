@@ -4,12 +4,15 @@
 //! next evaluation, the position in the queue) is requested from the engine's handle, and left out while the engine is
 //! busy or stands by.
 
+mod account;
 pub mod backfill;
 pub mod critical_path;
 mod definitions;
 pub mod expectation;
 pub mod failures;
 pub mod flow;
+mod flow_run;
+pub mod forecast;
 pub mod graph;
 mod history;
 pub mod jobs;
@@ -18,6 +21,7 @@ pub mod paths;
 pub mod periods;
 pub mod roots;
 mod rows;
+mod run_times;
 pub mod schedule;
 pub mod schedules;
 pub mod stuck;

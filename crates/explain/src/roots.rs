@@ -4,7 +4,7 @@
 //! window, a full pool, a paused workflow, a time that nobody plans. Roots that are alike count as one. What is *absent*:
 //! the order in which they could be resolved.
 
-mod account;
+mod cause;
 mod search;
 
 use jiff::Timestamp;
@@ -13,8 +13,8 @@ use kelos_engine::Handle;
 use kelos_model::{RunId, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
+use crate::account;
 use crate::graph::{ObstacleKind, View};
-use crate::why;
 
 /// The most roots that are returned; of the others there is a number.
 pub const MOST_ROOTS: usize = 5;
@@ -80,7 +80,7 @@ pub async fn roots(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Re
     let mut roots = blocking(move || read(&*reader, &asked, now, at_present)).await?;
     for root in roots.rows.iter_mut().filter(|root| at_present && lies_in_memory(root.kind)) {
         // The queue and the pools are known to the scheduler alone.
-        let Some(inspection) = why::inspect(handle, &root.slot).await else { break };
+        let Some(inspection) = account::inspect(handle, &root.slot).await else { break };
         let (reader, slot, kind) = (handle.reader().clone(), root.slot.clone(), root.kind);
         let cause = blocking(move || inspected(&*reader, &slot, kind, now, &inspection)).await?;
         root.cause = cause.unwrap_or_else(|| root.cause.clone());
@@ -110,7 +110,7 @@ fn inspected(
     inspection: &Inspection,
 ) -> Result<Option<String>, StoreError> {
     let look = View::new(reader, now, true).look(slot, Some(inspection))?;
-    Ok(look.obstacles.iter().find(|one| one.kind == kind).map(|one| account::cause(&look.why, one)))
+    Ok(look.obstacles.iter().find(|one| one.kind == kind).map(|one| cause::words(&look.why, one)))
 }
 
 /// Finds the roots of a slot's wait by what is stored. Blocks.

@@ -1,7 +1,9 @@
 //! The front of all HTTP doors: the application that routes work on, the actor behind a request, its faults, and the guard.
 //!
-//! The native API, the pages and the dialects depend on it and never on each other. What is *absent*: routes, and any state:
-//! everything is read from the store or requested from the engine.
+//! The native API, the pages and the dialects depend on it and never on each other. What is *absent*: routes, and state that is
+//! needed after a restart. In memory are the [directory](access) and the projects of workflows as they were last read, failed sign-ins, when
+//! tokens were last used, the [quotas and open streams](limiter) of clients, and the locks of deployments and of changes of schedules. All
+//! else is read from the store or requested from the engine.
 
 pub mod access;
 pub mod address;

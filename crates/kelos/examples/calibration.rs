@@ -5,7 +5,7 @@ use std::error::Error;
 
 use jiff::SignedDuration;
 use kelos::{SqliteStore, WorkflowId};
-use kelos_explain::expectation::{PastExpectation, calibration};
+use kelos_explain::forecast::{PastExpectation, calibration};
 use kelos_store::StoredState;
 
 /// The most runs that are compared.

@@ -9,7 +9,7 @@ use kelos::history::History;
 use kelos_alerts::{AlertsStatus, Condition};
 use kelos_core::{Capacity, InspectCapacity};
 use kelos_engine::Status;
-use kelos_executors::workers::Seen;
+use kelos_executors::workers::WorkerView;
 use kelos_model::history::RemovedHistory;
 use kelos_model::{Actor, WorkflowId};
 use kelos_sandbox::Severity;
@@ -241,7 +241,7 @@ fn write_capacity(text: &mut Text, capacity: &Capacity) {
 }
 
 /// The folders of workers on other machines; those after so many are added up.
-fn write_worker_folders(text: &mut Text, workers: &[Seen], named: usize) {
+fn write_worker_folders(text: &mut Text, workers: &[WorkerView], named: usize) {
     let told = workers.iter().filter_map(|worker| Some((&*worker.name, worker.folders.as_ref()?)));
     let mut rows: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for (place, (name, folders)) in told.enumerate() {
@@ -257,12 +257,12 @@ fn write_worker_folders(text: &mut Text, workers: &[Seen], named: usize) {
     }
 }
 
-fn write_workers(text: &mut Text, workers: &[Seen]) {
+fn write_workers(text: &mut Text, workers: &[WorkerView]) {
     let mut states = BTreeMap::from([("away", 0_u64), ("leaving", 0), ("working", 0)]);
     for worker in workers {
         let state = match worker {
-            Seen { away_since: Some(_), .. } => "away",
-            Seen { leaves: true, .. } => "leaving",
+            WorkerView { away_since: Some(_), .. } => "away",
+            WorkerView { leaves: true, .. } => "leaving",
             _ => "working",
         };
         *states.entry(state).or_default() += 1;
@@ -280,14 +280,14 @@ mod tests {
     use super::*;
 
     /// A worker on another machine with so many folders.
-    fn worker(name: &str, folders: u64) -> Seen {
+    fn worker(name: &str, folders: u64) -> WorkerView {
         let told = json!({
             "lookedAt": "2026-03-01T00:00:00Z",
             "all": {"folders": folders, "bytes": folders * 10},
             "oldestAt": null,
             "removed": {"folders": folders * 100, "bytes": 0},
         });
-        Seen {
+        WorkerView {
             name: name.into(),
             workflows: Default::default(),
             project: None,
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn workers_beyond_the_cap_are_added_up() {
-        let silent = Seen { folders: None, ..worker("a-silent", 0) };
+        let silent = WorkerView { folders: None, ..worker("a-silent", 0) };
         let mut text = Text::default();
         write_worker_folders(&mut text, &[silent, worker("b", 1), worker("c", 2), worker("d", 4), worker("e", 8)], 2);
         let text = text.end();

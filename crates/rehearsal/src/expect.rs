@@ -198,13 +198,13 @@ impl TestJudge<'_> {
         Ok(())
     }
 
-    fn why(&mut self, slot: &SlotRef) -> Result<why::Why, Trouble> {
+    fn why(&mut self, slot: &SlotRef) -> Result<why::Account, Trouble> {
         let inspection = self.outside.inspect(slot);
         Ok(why::read(&*self.reader, slot, self.play.end(), true, inspection.as_ref())?)
     }
 
     /// The hint for a slot that only lacked time.
-    fn would_go_on(&self, slot: &SlotRef, why: &why::Why) -> Option<String> {
+    fn would_go_on(&self, slot: &SlotRef, why: &why::Account) -> Option<String> {
         let soon = self.play.end().checked_add(jiff::SignedDuration::from_hours(14 * 24)).ok()?;
         let run_ends = self.outside.live.iter().filter(|(run, _)| run.slot == *slot).find_map(|(_, run)| run.ends_at);
         let next = run_ends.or(why.next_look).filter(|next| *next <= soon)?;
@@ -387,7 +387,7 @@ impl TestJudge<'_> {
 }
 
 /// Whether the reason for a slot's state has these words.
-fn says(why: &why::Why, words: &str) -> bool {
+fn says(why: &why::Account, words: &str) -> bool {
     let all = why.blockers.iter().chain([&why.headline]);
     all.map(|text| text.to_lowercase()).any(|text| text.contains(&words.to_lowercase()))
 }

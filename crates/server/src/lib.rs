@@ -2,8 +2,8 @@
 //! dialect of CDAP under `/v3`, and that of Celos at the root.
 //!
 //! [`router`] needs no port, so tests can send it the same requests as over the network; [`serve`] puts a
-//! router on a port. What is *absent*: state. Everything is read from the store or requested from the engine,
-//! so any number of servers may answer for one database.
+//! router on a port. Its only state is the table of open connections, and the front keeps some of this process; nothing of it is needed
+//! after a restart. All else is read from the store or requested from the engine, so any number of servers may answer for one database.
 
 mod api;
 mod embedded;

@@ -13,7 +13,7 @@ use kelos_model::{
     Actor, BackfillId, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
 };
 use kelos_store::adapter::cursor::whole_key;
-use kelos_store::adapter::{EventSubject, SlotPlace, Stored, stored};
+use kelos_store::adapter::{EventSubject, SlotPlace, StoredForm, stored};
 use kelos_store::{PastDefinition, SlotRow};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -138,7 +138,7 @@ fn read_backfill_name(row: &Row<'_>, column: usize) -> RowResult<Option<Backfill
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn read_json<T: Stored>(row: &Row<'_>, column: usize) -> RowResult<Option<T>> {
+fn read_json<T: StoredForm>(row: &Row<'_>, column: usize) -> RowResult<Option<T>> {
     Ok(row.get_ref(column)?.as_str_or_null()?.map(stored::read).transpose()?)
 }
 
@@ -357,7 +357,7 @@ pub(super) fn read_register(row: &Row<'_>) -> RowResult<Value> {
 }
 
 /// Reads what the columns [`DEFINITION`] say that begin at one.
-pub(super) fn read_defined<T: Stored>(row: &Row<'_>, from: usize) -> RowResult<T> {
+pub(super) fn read_defined<T: StoredForm>(row: &Row<'_>, from: usize) -> RowResult<T> {
     check::test(row, from..from + 5, from + 5, "a definition")?;
     Ok(stored::read(row.get_ref(from + 3)?.as_str()?)?)
 }

@@ -5,7 +5,7 @@ pub use crate::contract::{DefinedAt, follows, named_before};
 pub use crate::cursor::{SlotPlace, Span};
 pub use crate::record::{BODY, DigestBuilder, add_event};
 pub use crate::step_keys::StepKeys;
-pub use crate::stored::{EventSubject, Stored};
+pub use crate::stored::{EventSubject, StoredForm};
 pub use crate::tally::Tallies;
 
 /// Kinds and times of keys, as columns and cursors hold them.

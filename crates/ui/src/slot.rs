@@ -15,7 +15,7 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos_engine::job::{Functions, JobInput, filled};
 use kelos_explain::schedule;
-use kelos_explain::why::Why;
+use kelos_explain::why::Account;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::{App, Links};
 use kelos_model::flow::is_carried_out_by_the_scheduler;
@@ -60,7 +60,7 @@ struct SlotPage {
     /// The moment of the explanation, if it was given.
     at: Option<Timestamp>,
     now: Timestamp,
-    why: Why,
+    why: Account,
     roots: roots::RootList,
     slot: Option<Slot>,
     workflow: WorkflowRow,
@@ -172,7 +172,12 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
 }
 
 /// The run whose output is shown: the one that is asked for, also if its record was removed, else the latest.
-async fn chosen(app: &App, why: &Why, at: Option<Timestamp>, wanted: Option<u32>) -> Result<Option<KnownRun>, Fault> {
+async fn chosen(
+    app: &App,
+    why: &Account,
+    at: Option<Timestamp>,
+    wanted: Option<u32>,
+) -> Result<Option<KnownRun>, Fault> {
     let kept = |run: &Run| KnownRun::Kept(Box::new(run.clone()));
     if let Some(run) = why.runs.iter().find(|run| Some(run.id.number) == wanted) {
         return Ok(Some(kept(run)));

@@ -65,7 +65,7 @@ fn place(path: &str) -> Option<(&str, Path)> {
 }
 
 fn module(file: &Text) -> Module {
-    let code = code(product(&file.text));
+    let code = code(&product(&file.text));
     let mut module = Module { file: file.path.clone(), ..Module::default() };
     let mut rest = String::new();
     for (n, statement) in code.split(';').enumerate() {
@@ -238,6 +238,8 @@ mod tests {
             found(&[lib, ("a.rs", "use crate::Thing;"), ("c.rs", "use crate::a::{Y, deep::Z};")]),
             ["cycle a c"]
         );
+        let late = "#[cfg(test)]\nmod tests;\nuse crate::b::X;";
+        assert_eq!(found(&[lib, ("a.rs", late), ("b.rs", "use super::a::Y;")]), ["cycle a b"]);
         let deep = [lib, ("a/mod.rs", ""), ("a/one.rs", "use crate::b::X;"), ("b.rs", "use super::a::Y;")];
         assert_eq!(found(&deep), ["cycle a b"]);
     }

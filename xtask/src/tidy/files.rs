@@ -1,5 +1,6 @@
 //! Rules of single files.
 
+use super::source::product;
 use super::{Faults, Text, Tree};
 
 /// How many lines a file may have, without its tests.
@@ -42,7 +43,7 @@ fn begins_a_path(line: &str, start: &str) -> bool {
 
 fn length(file: &Text) -> Option<String> {
     let for_tests = ["/tests/", "/tests.rs", "/examples/"].iter().any(|part| file.path.contains(part));
-    let code = file.text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().lines().count();
+    let code = product(&file.text).lines().count();
     (!for_tests && code > LONGEST).then(|| format!("{}: {code} lines, expected at most {LONGEST}: split it", file.path))
 }
 
@@ -92,6 +93,7 @@ mod tests {
         assert!(length(&file("crates/a/src/lib.rs", &long)).is_some());
         assert!(length(&file("crates/a/tests/lib.rs", &long)).is_none());
         assert!(length(&file("crates/a/src/lib.rs", &format!("#[cfg(test)]\nmod tests {{\n{long}}}"))).is_none());
+        assert!(length(&file("crates/a/src/lib.rs", &format!("#[cfg(test)]\nmod tests;\n{long}"))).is_some());
     }
 
     #[test]

@@ -1,11 +1,44 @@
-//! Rust source without comments and texts, cut off where its tests begin.
+//! Rust source without its tests, its comments and its texts.
 
-/// The beginning of a file's tests.
-const TESTS: &str = "#[cfg(test)]\nmod tests";
+/// The attribute of an item that only tests are built with.
+const FOR_TESTS: &str = "#[cfg(test)]";
 
-/// The part of a file before its tests.
-pub(super) fn product(text: &str) -> &str {
-    text.split(TESTS).next().unwrap_or_default()
+/// The same text with empty lines in place of the items that only tests are built with, wherever they stand. Lines stay where they are,
+/// but those at the end are left out.
+pub(super) fn product(text: &str) -> String {
+    let code = code(text);
+    let code: Vec<&str> = code.lines().collect();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut at = 0;
+    while at < code.len() {
+        if code[at].trim() == FOR_TESTS {
+            let end = at + 1 + item(&code[at + 1..]);
+            lines[at..end].fill("");
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    let kept = lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+    lines[..kept].iter().flat_map(|line| [*line, "\n"]).collect()
+}
+
+/// How many lines the item takes that begins here: up to its semicolon, or to the last brace of its body.
+fn item(code: &[&str]) -> usize {
+    let mut depth = 0;
+    for (n, line) in code.iter().enumerate() {
+        for c in line.chars() {
+            match c {
+                '{' | '(' | '[' => depth += 1,
+                '}' | ')' | ']' => depth -= 1,
+                _ => {}
+            }
+            if depth <= 0 && matches!(c, ';' | '}') {
+                return n + 1;
+            }
+        }
+    }
+    code.len()
 }
 
 /// Whether a file is for tests alone.
@@ -97,8 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn product_code_ends_where_tests_begin() {
-        assert_eq!(product("a\n#[cfg(test)]\nmod tests {\nb\n}"), "a\n");
+    fn items_for_tests_are_left_out_wherever_they_stand() {
+        assert_eq!(product("a\n#[cfg(test)]\nmod tests {\n{b}\n}"), "a\n");
+        assert_eq!(product("#[cfg(test)]\nmod tests;\nuse a;\n"), "\n\nuse a;\n");
+        assert_eq!(product("a\n#[cfg(test)]\nmod real {\n    fn b() {\"}\"}\n}\nc"), "a\n\n\n\n\nc\n");
+        assert_eq!(product("impl A {\n    #[cfg(test)]\n    fn b(c: [u8; 2]) {\n    }\n}"), "impl A {\n\n\n\n}\n");
+        assert_eq!(product("#[cfg(test)]\nconst A: [u8; 2] = [\n    1,\n];\nb"), "\n\n\n\nb\n");
+        assert_eq!(product("let a = \"\n#[cfg(test)]\nmod tests;\";\n"), "let a = \"\n#[cfg(test)]\nmod tests;\";\n");
+    }
+
+    #[test]
+    fn files_of_tests_are_known_by_their_path() {
         assert!(is_for_tests("crates/a/tests/b.rs") && !is_for_tests("crates/a/src/b.rs"));
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::source::product;
 use super::{Faults, Text, Tree};
 
 const STORE: &str = "crates/store/src/";
@@ -23,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Faults {
 }
 
 fn calls(file: &Text) -> Faults {
-    let code = file.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code = product(&file.text);
     let bad = code.lines().enumerate().filter(|(_, line)| CALLS.iter().any(|call| line.contains(call)));
     bad.map(|(n, _)| format!("{}:{}: JSON beside the stored forms: expected a call of `stored`", file.path, n + 1))
         .collect()

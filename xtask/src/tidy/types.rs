@@ -128,7 +128,7 @@ fn add(standing: &mut KnownFaults, name: String, count: usize, places: &[String]
 
 /// The types that a file defines outside functions and blocks, with their lines.
 fn types(file: &Text) -> Vec<(usize, String)> {
-    let code = code(product(&file.text));
+    let code = code(&product(&file.text));
     let lines = code.lines().enumerate().filter(|(_, line)| !line.starts_with(' '));
     let found = lines.filter_map(|(n, line)| {
         let mut words = words(line).skip_while(|word| ["pub", "crate", "super", "in", "unsafe"].contains(word));

@@ -1,6 +1,5 @@
 use jiff::SignedDuration;
-use kelos_explain::expectation::Expectation;
-use kelos_explain::stuck::RunTimes;
+use kelos_explain::expectation::{Expectation, RunTimes};
 use kelos_model::{BackfillId, RunId};
 use kelos_store::{MemoryStore, StoredState};
 

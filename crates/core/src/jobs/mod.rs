@@ -56,7 +56,7 @@ pub(crate) trait Slots {
 
 /// The result of evaluating the parents of an open job.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ParentsSeen {
+pub(crate) enum ParentsState {
     /// All its dependencies are met.
     Met(Reason),
     /// It waits for these parents among others, which do not exist and are to be opened.
@@ -291,18 +291,18 @@ impl Jobs {
     }
 
     /// Evaluates the parents of a waiting job.
-    pub(crate) fn look_at_parents(&mut self, job: &SlotRef, now: Timestamp, slots: &mut impl Slots) -> ParentsSeen {
+    pub(crate) fn look_at_parents(&mut self, job: &SlotRef, now: Timestamp, slots: &mut impl Slots) -> ParentsState {
         self.await_parents(job, now, slots);
         let Some(awaited) = self.awaited.get(job) else {
             let known = self.knows_parents(job, now);
-            return known.explained().map_or(ParentsSeen::Unknown, |(why, again)| ParentsSeen::AskedFor(why, again));
+            return known.explained().map_or(ParentsState::Unknown, |(why, again)| ParentsState::AskedFor(why, again));
         };
         if awaited.is_met() {
-            ParentsSeen::Met(explained(awaited))
+            ParentsState::Met(explained(awaited))
         } else if awaited.is_known() {
-            ParentsSeen::Missing(missing(awaited))
+            ParentsState::Missing(missing(awaited))
         } else {
-            ParentsSeen::Unknown
+            ParentsState::Unknown
         }
     }
 

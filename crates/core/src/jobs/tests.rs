@@ -103,7 +103,7 @@ impl World {
         possible
     }
 
-    fn look(&mut self, job: &SlotRef, second: i64) -> ParentsSeen {
+    fn look(&mut self, job: &SlotRef, second: i64) -> ParentsState {
         self.jobs.look_at_parents(job, at(second), &mut self.table)
     }
 }
@@ -175,16 +175,16 @@ fn an_open_job_says_which_parents_are_missing() {
     let mut world = diamond();
     let child = job("c", "1");
     world.says(&child, SlotState::Waiting);
-    assert_eq!(world.look(&child, 0), ParentsSeen::Unknown, "the past is read first");
+    assert_eq!(world.look(&child, 0), ParentsState::Unknown, "the past is read first");
     world.nothing_else_exists();
-    assert_eq!(world.look(&child, 0), ParentsSeen::Missing(vec![job("a", "1"), job("b", "1")]));
+    assert_eq!(world.look(&child, 0), ParentsState::Missing(vec![job("a", "1"), job("b", "1")]));
     world.says(&job("a", "1"), SlotState::Waiting);
-    assert_eq!(world.look(&child, 0), ParentsSeen::Missing(vec![job("b", "1")]));
+    assert_eq!(world.look(&child, 0), ParentsState::Missing(vec![job("b", "1")]));
     world.says(&job("b", "1"), SlotState::Succeeded);
     assert_eq!(world.says(&job("a", "1"), SlotState::Failed), vec![child.clone()], "nothing leads to it any more");
-    assert_eq!(world.look(&child, 0), ParentsSeen::Missing(Vec::new()));
+    assert_eq!(world.look(&child, 0), ParentsState::Missing(Vec::new()));
     assert_eq!(world.says(&job("a", "1"), SlotState::Succeeded), vec![child.clone()]);
-    assert!(matches!(world.look(&child, 0), ParentsSeen::Met(_)));
+    assert!(matches!(world.look(&child, 0), ParentsState::Met(_)));
     world.jobs.stop_awaiting(&child, &mut world.table);
     assert_eq!(world.table.listening, BTreeSet::new());
     assert_eq!(world.jobs.take_breach(), None);
@@ -208,7 +208,7 @@ fn functions_are_asked_once_and_again_where_they_failed() {
     let mut world = World::new(vec![("a", keys(Vec::new())), ("c", keys(by_functions("a")))]);
     let child = job("c", "1");
     world.says(&child, SlotState::Waiting);
-    let ParentsSeen::AskedFor(why, None) = world.look(&child, 0) else { panic!("a function knows") };
+    let ParentsState::AskedFor(why, None) = world.look(&child, 0) else { panic!("a function knows") };
     assert_eq!(why.finding, Finding::ParentsAsked);
     let questions = world.jobs.take_questions();
     let [question] = &questions[..] else { panic!("one question") };
@@ -216,14 +216,14 @@ fn functions_are_asked_once_and_again_where_they_failed() {
     assert_eq!(world.jobs.take_questions(), Vec::new(), "it is being asked");
     assert!(world.jobs.related(question, Err("it threw".to_owned()), at(2)));
     assert!(!world.jobs.related(question, named("a", "p"), at(2)), "nobody waits for a second answer");
-    let ParentsSeen::AskedFor(_, again) = world.look(&child, 3) else { panic!("it failed") };
+    let ParentsState::AskedFor(_, again) = world.look(&child, 3) else { panic!("it failed") };
     assert_eq!(again, Some(at(2) + ASK_AGAIN));
     world.look(&child, 32);
     assert_eq!(world.jobs.take_questions(), questions);
     assert!(world.jobs.related(question, named("a", "p"), at(33)));
-    assert_eq!(world.look(&child, 33), ParentsSeen::Unknown, "the past is read first");
+    assert_eq!(world.look(&child, 33), ParentsState::Unknown, "the past is read first");
     world.nothing_else_exists();
-    assert_eq!(world.look(&child, 33), ParentsSeen::Missing(vec![job("a", "p")]));
+    assert_eq!(world.look(&child, 33), ParentsState::Missing(vec![job("a", "p")]));
 }
 
 #[test]

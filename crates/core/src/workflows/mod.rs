@@ -53,7 +53,7 @@ pub(crate) struct Workflows {
 
 /// The effect of a changed definition on a workflow.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Redefined {
+pub(crate) struct Redefinition {
     /// The new version.
     pub(crate) version: u32,
     /// Whether it is an event schedule that starts anew, so that its pending slots are aborted.
@@ -62,7 +62,7 @@ pub(crate) struct Redefined {
 
 /// The effect of a new or changed schedule on a workflow.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Rescheduled {
+pub(crate) struct NewSchedule {
     /// The range that the earlier schedule planned, from its first to its last time; it does not count for the new
     /// schedule.
     pub(crate) replanned: Option<Range>,
@@ -239,7 +239,12 @@ impl Workflows {
     }
 
     /// Sets the definition of a workflow. None if nothing has changed.
-    pub(crate) fn define(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Option<Redefined> {
+    pub(crate) fn define(
+        &mut self,
+        id: &WorkflowId,
+        definition: &Arc<Workflow>,
+        now: Timestamp,
+    ) -> Option<Redefinition> {
         let Some(one) = self.all.get_mut(id) else { return Some(self.add(id, definition, now)) };
         let row = &mut one.row;
         let definition = &read_as_before(definition, &row.definition);
@@ -264,10 +269,10 @@ impl Workflows {
         let begins_anew = differs && one.begin_anew(is_new, now);
         let version = one.row.version;
         self.changed.insert(id.clone());
-        Some(Redefined { version, begins_anew })
+        Some(Redefinition { version, begins_anew })
     }
 
-    fn add(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Redefined {
+    fn add(&mut self, id: &WorkflowId, definition: &Arc<Workflow>, now: Timestamp) -> Redefinition {
         let row = WorkflowRow {
             id: id.clone(),
             definition: definition.clone(),
@@ -282,7 +287,7 @@ impl Workflows {
         let begins_anew = one.begin_anew(true, now);
         self.all.insert(id.clone(), one);
         self.changed.insert(id.clone());
-        Redefined { version: 1, begins_anew }
+        Redefinition { version: 1, begins_anew }
     }
 
     /// Removes the definition of a workflow.
@@ -321,7 +326,7 @@ impl Workflows {
         id: &WorkflowId,
         schedule: Result<CronSchedule, NoTimes>,
         now: Timestamp,
-    ) -> Option<Rescheduled> {
+    ) -> Option<NewSchedule> {
         let Some(one) = self.all.get_mut(id) else {
             self.breaches.report(Invariant::WorkflowIsKnown, id);
             return None;
@@ -338,12 +343,12 @@ impl Workflows {
         one.schedule = schedule;
         one.feed = feed;
         // Without times nothing is planned.
-        let Some(schedule) = one.ticks() else { return Some(Rescheduled { replanned: None }) };
+        let Some(schedule) = one.ticks() else { return Some(NewSchedule { replanned: None }) };
         // The first slot that is due from now on counts.
         let since = schedule.due_in(Range::new(now, Timestamp::MAX)).start;
         let words = serde_json::to_string(schedule).unwrap_or_default();
         if one.row.planned.schedule == words {
-            return Some(Rescheduled { replanned: None });
+            return Some(NewSchedule { replanned: None });
         }
         let covered = std::mem::take(&mut one.row.planned.ranges);
         one.row.planned.schedule = words;
@@ -351,7 +356,7 @@ impl Workflows {
             one.row.planned.since = Some(since);
         }
         self.changed.insert(id.clone());
-        Some(Rescheduled { replanned: hull(&covered) })
+        Some(NewSchedule { replanned: hull(&covered) })
     }
 }
 

@@ -73,7 +73,7 @@ fn a_definition_that_is_the_same_changes_nothing() {
     let mut other = Workflow::clone(&hourly("a"));
     other.concurrency = Some(3);
     let redefined = workflows.define(&id("a"), &Arc::new(other), at(1));
-    assert_eq!(redefined, Some(Redefined { version: 2, begins_anew: false }));
+    assert_eq!(redefined, Some(Redefinition { version: 2, begins_anew: false }));
     assert_eq!((changed(&workflows), workflows.superseded().count()), (vec!["a".to_owned()], 0));
 }
 
@@ -183,12 +183,12 @@ fn an_event_schedule_goes_with_its_program_and_runs_its_job() {
 fn what_was_planned_by_one_schedule_is_not_planned_by_another() {
     let mut workflows = with([hourly("a")]);
     let hourly = CronSchedule::hourly();
-    assert_eq!(workflows.reschedule(&id("a"), Ok(hourly.clone()), at(0)), Some(Rescheduled { replanned: None }));
+    assert_eq!(workflows.reschedule(&id("a"), Ok(hourly.clone()), at(0)), Some(NewSchedule { replanned: None }));
     assert_eq!(workflows.reschedule(&id("a"), Ok(hourly), at(0)), None);
     workflows.cover(&id("a"), Range::new(at(0), at(HOUR)));
     workflows.cover(&id("a"), Range::new(at(3 * HOUR), at(4 * HOUR)));
     let replanned = Some(Range::new(at(0), at(4 * HOUR)));
-    assert_eq!(workflows.reschedule(&id("a"), Ok(CronSchedule::minutely()), at(0)), Some(Rescheduled { replanned }));
+    assert_eq!(workflows.reschedule(&id("a"), Ok(CronSchedule::minutely()), at(0)), Some(NewSchedule { replanned }));
     assert!(workflows.get(&id("a")).is_some_and(|one| one.planned().ranges.ranges().is_empty()));
 }
 

@@ -21,7 +21,7 @@ use super::output::{OutputDesk, OutputReader, Questions};
 use super::session::Now;
 use super::state::{Absence, State};
 use super::verdict::ExternalId;
-use super::{Roll, Seen, Terms, verdict};
+use super::{Roll, Terms, WorkerView, verdict};
 use crate::local::{Launcher, LocalError, gone, surely_over, unique};
 use crate::run_ref;
 
@@ -144,7 +144,7 @@ impl Hub {
 
     /// Those who are there.
     #[must_use]
-    pub fn workers(&self) -> Vec<Seen> {
+    pub fn workers(&self) -> Vec<WorkerView> {
         let state = self.inner.state();
         let mut workers = state.seen(Now::read());
         workers.extend(self.inner.elsewhere.awaited(&state));

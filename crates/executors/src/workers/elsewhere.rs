@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use super::session::Now;
 use super::state::State;
 use super::verdict::{HandedRun, Loss, millis};
-use super::{Roll, Seen, Terms};
+use super::{Roll, Terms, WorkerView};
 use crate::local::surely_over;
 
 /// The reason for which the workers in the log can't be read or written. Messages complete "failed to …".
@@ -193,14 +193,14 @@ impl RemoteWorkers {
     }
 
     /// The workers of an earlier leader that have not come back yet.
-    pub(super) fn awaited(&self, state: &State) -> Vec<Seen> {
+    pub(super) fn awaited(&self, state: &State) -> Vec<WorkerView> {
         let logged = self.logged();
         let Some(logged) = &*logged else { return Vec::new() };
         let is_awaited = |name: &Arc<str>| logged.awaited.contains(name) && !state.sessions.contains_key(name);
         let away = logged.records.iter().filter(|(name, _)| is_awaited(name));
         let seen = |(name, record): (&Arc<str>, &WorkerRecord)| {
             let WorkerRecord { host, version, node, labels, outputs, .. } = record.clone();
-            Seen {
+            WorkerView {
                 name: name.clone(),
                 workflows: Default::default(),
                 project: None,

@@ -108,7 +108,7 @@ impl From<ProcessDto> for Process {
 
 /// A worker as its hub knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct WorkerView {
     /// Its name.
     pub name: Arc<str>,
     /// Jobs of these workflows it does; none means of all.

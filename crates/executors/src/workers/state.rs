@@ -19,7 +19,7 @@ use kelos_wire::{
 use super::entry::{Entry, Place, RunNeed, order};
 use super::session::{Now, ServedWorkflows, Session};
 use super::verdict::{ExternalId, HandedRun, Loss, millis};
-use super::{Process, Seen};
+use super::{Process, WorkerView};
 use crate::local::surely_over;
 
 /// Everything a desk knows.
@@ -625,8 +625,8 @@ impl State {
     }
 
     /// Those who are there.
-    pub(super) fn seen(&self, now: Now) -> Vec<Seen> {
-        let seen = |(name, session): (&Arc<str>, &Session)| Seen {
+    pub(super) fn seen(&self, now: Now) -> Vec<WorkerView> {
+        let seen = |(name, session): (&Arc<str>, &Session)| WorkerView {
             name: name.clone(),
             workflows: session.workflows.clone(),
             project: session.project.clone(),

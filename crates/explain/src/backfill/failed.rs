@@ -8,7 +8,7 @@ use kelos_model::{Outcome, RunId, SlotRef, SlotState};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
 use super::slots_of;
-use crate::why;
+use crate::account;
 
 /// The most failed slots that are read: those with the newest times.
 pub const MOST_FAILED: usize = 200;
@@ -70,7 +70,7 @@ fn failed_slot(reader: &dyn Queries, row: SlotRow, now: Timestamp) -> Result<Fai
     let outcome = run.as_ref().and_then(|run| run.outcome.as_ref()).filter(|_| slot.state == SlotState::Failed);
     let reason = match outcome {
         Some(outcome) => outcome.to_string(),
-        None => why::read(reader, &id, now, true, None)?.headline,
+        None => account::read(reader, &id, now, true, None)?.headline,
     };
     let exit_status = outcome.and_then(|outcome| match outcome {
         Outcome::Failed { exit_status, .. } => *exit_status,

@@ -7,7 +7,7 @@ use kelos_store::{Queries, StoreError};
 
 use super::life::{Life, Phase};
 use super::moment::Moment;
-use crate::flow::FlowRun;
+use crate::flow_run::FlowRun;
 
 /// The slot at which a path goes on, and the moment at which it let the other one go.
 pub(super) struct Before {

@@ -4,8 +4,6 @@
 //! their own, so that no answer grows with them. What a step that was never opened waits for, and whether it can still run, follows from
 //! the states of the others: see [`FlowRun`].
 
-mod never;
-mod run;
 #[cfg(test)]
 mod tests;
 pub(crate) mod words;
@@ -14,14 +12,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use kelos_model::flow::{FlowEnd, formatted_key};
-use kelos_model::{Run, Slot, SlotKey, SlotRef, SlotState, Step, StepKey, StepName};
+use kelos_model::{Run, Slot, SlotKey, SlotRef, SlotState, Step, StepName};
 use kelos_store::{Page, PageRequest, Queries, RunFilter, StoreError};
 use serde_json::Value;
 
 use crate::critical_path::{self, CriticalPath};
-pub use never::Never;
-pub(crate) use run::FlowRun;
-pub use run::{StepState, Wait};
+use crate::flow_run::FlowRun;
+pub use crate::flow_run::{Never, StepState, Wait};
 
 /// Items of lists that are counted by their states, for all steps of a page. Of what is beyond only the number is told.
 pub const MOST_COUNTED: u64 = 10_000;
@@ -303,10 +300,4 @@ pub fn items(
     }
     let next = (end < total).then(|| (end - 1).to_string());
     Ok(Some(Page { rows, next }))
-}
-
-/// The key of a step of a run.
-fn step_key(run: &SlotRef, step: &StepName) -> Option<SlotRef> {
-    let key = StepKey::new(&run.key, step)?;
-    Some(SlotRef::new(run.workflow.clone(), SlotKey::Step(key)))
 }

@@ -13,7 +13,7 @@ use kelos_store::{Journal, MemoryStore, StoredState};
 use serde_json::{Map, json};
 
 use super::*;
-use crate::why::{self, Why};
+use crate::account::{self, Account};
 use crate::{failures, stuck};
 
 /// A scheduler with the flow `buy`, which starts at 10:00.
@@ -137,7 +137,7 @@ impl World {
         read(&*self.store.reader(), &key(".a"), self.now, (None, 100)).unwrap().unwrap()
     }
 
-    fn why(&mut self, slot: &str, then: Option<&str>) -> Why {
+    fn why(&mut self, slot: &str, then: Option<&str>) -> Account {
         let slot = key(slot);
         let reader = self.store.reader();
         let Some(clock) = then else {
@@ -146,9 +146,9 @@ impl World {
                 kelos_core::Command::Reply { reply: Ok(answer), .. } => Inspect::answer(answer),
                 _ => None,
             });
-            return why::read(&*reader, &slot, self.now, true, inspection.as_ref()).unwrap();
+            return account::read(&*reader, &slot, self.now, true, inspection.as_ref()).unwrap();
         };
-        why::read(&*reader, &slot, at(clock), false, None).unwrap()
+        account::read(&*reader, &slot, at(clock), false, None).unwrap()
     }
 
     #[track_caller]

@@ -5,8 +5,7 @@ use kelos_model::time::text;
 use kelos_model::{Run, SlotState};
 
 use super::ItemCounts;
-use super::never::Never;
-use super::run::{FlowRun, StepState, Wait};
+use crate::flow_run::{FlowRun, Never, StepState, Wait};
 
 /// Steps that a sentence names; of the others it has the number.
 const NAMED: usize = 3;

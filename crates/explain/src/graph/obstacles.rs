@@ -13,10 +13,10 @@ use kelos_model::{Answer, Finding, Probe, Reason, ReasonKind, SlotRef, SlotState
 use kelos_store::{Queries, StoreError};
 
 use super::pauses;
+use crate::account::{self, Account};
 use crate::definitions::Definitions;
 use crate::history;
 use crate::jobs::{self, RelativeGroup};
-use crate::why::{self, Why};
 
 /// The most slots of one answer.
 pub const MOST_STEPS: usize = 200;
@@ -175,7 +175,7 @@ pub(crate) struct View<'a> {
 /// A slot with everything that is in its way.
 pub(crate) struct Look {
     /// The account of the slot itself.
-    pub(crate) why: Why,
+    pub(crate) why: Account,
     /// The slots that it waits for, in the order of its trigger, each once.
     pub(crate) waits_for: Vec<Wait>,
     /// Its own obstacles, besides those slots.
@@ -211,7 +211,7 @@ impl<'a> View<'a> {
     /// Looks at a slot, with what is known of it otherwise.
     pub(crate) fn look(&self, slot: &SlotRef, inspection: Option<&Inspection>) -> Result<Look, StoreError> {
         let workflow = self.reader().workflow(&slot.workflow)?;
-        let why = why::read_with(&self.definitions, slot, self.at, self.at_present, inspection)?;
+        let why = account::read_with(&self.definitions, slot, self.at, self.at_present, inspection)?;
         let mut way =
             Way { view: self, why: &why, waits_for: Vec::new(), seen: BTreeSet::new(), obstacles: Vec::new() };
         way.look(workflow.as_ref())?;
@@ -236,7 +236,7 @@ impl<'a> View<'a> {
 /// The obstacles of one slot, as far as they were found.
 struct Way<'a> {
     view: &'a View<'a>,
-    why: &'a Why,
+    why: &'a Account,
     waits_for: Vec<Wait>,
     /// The slots that were examined.
     seen: BTreeSet<SlotRef>,

@@ -12,8 +12,8 @@ use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError, Tally};
 
 use super::days::columns_of;
 use super::{Days, ScheduledWorkflow, Selection};
+use crate::account;
 use crate::out_of_range::OutOfRange;
-use crate::why;
 
 /// The most hours of a part of time: those of ten years.
 pub const MOST_HOURS: u32 = 87_720;
@@ -382,7 +382,7 @@ fn explain(reader: &dyn Queries, found: &mut Focus, now: Timestamp) -> Result<()
     found.is_partial = waiting.len() > MOST_BLOCKED;
     waiting.truncate(MOST_BLOCKED);
     for (slot, state) in waiting {
-        let blockers = why::read(reader, &slot, now, true, None)?.blockers;
+        let blockers = account::read(reader, &slot, now, true, None)?.blockers;
         found.blocked.push(BlockedSlot { slot, state, blockers });
     }
     Ok(())

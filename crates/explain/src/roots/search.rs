@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kelos_model::{RunId, SlotRef, SlotState, WorkflowId};
 use kelos_store::StoreError;
 
-use super::{ENDS, MOST_ROOTS, Root, Roots, WayStep, account};
+use super::{ENDS, MOST_ROOTS, Root, Roots, WayStep, cause};
 use crate::graph::{Look, Obstacle, ObstacleKind, View, Wait};
 
 /// Slots that are alike and lead on, of which so many are examined on each level.
@@ -105,7 +105,7 @@ impl<'a> RootSearch<'a> {
             let ended = matches!(obstacle.kind, ObstacleKind::Failed | ObstacleKind::Backoff);
             let run = why.runs.last().filter(|_| ended).map(kelos_model::Run::leader);
             let found = || {
-                let cause = account::cause(&why, &obstacle);
+                let cause = cause::words(&why, &obstacle);
                 let (step, obstacle, count) = (step.clone(), obstacle.clone(), 1 + alike);
                 RootFinding { visit, step, cause, obstacle, run, count, order, leads_on }
             };

@@ -12,7 +12,7 @@ use kelos_store::{Queries, SlotRow, StoreError};
 use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, backlog, usual};
 use crate::failures::{self, Failures};
 use crate::roots::{self, Root};
-use crate::{rows, schedule, schedules, why};
+use crate::{account, rows, run_times, schedule, schedules};
 
 /// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
 const ASKED: usize = 5;
@@ -88,7 +88,7 @@ fn began(workflow: &WorkflowRow, row: &SlotRow) -> Timestamp {
 
 /// The reason for the state of a slot, and the first root of its wait, if it waits for something.
 fn reason(reader: &dyn Queries, slot: &SlotRef, now: Timestamp) -> Result<(String, Option<Root>), StoreError> {
-    let why = why::read(reader, slot, now, true, None)?;
+    let why = account::read(reader, slot, now, true, None)?;
     let waits = why.state.is_some_and(|state| !state.is_final());
     if !waits || why.blockers.is_empty() {
         return Ok((why.headline, None));
@@ -253,7 +253,7 @@ impl Search<'_> {
             return Ok(None);
         }
         running.sort_by_key(|row| row.slot.since);
-        let Some(usual) = usual::run_time(self.reader, &self.workflow.id)? else { return Ok(None) };
+        let Some(usual) = run_times::run_time(self.reader, &self.workflow.id)? else { return Ok(None) };
         let limit = usual.checked_mul(LONG).map_or(FLOOR, |long| long.max(FLOOR));
         running.retain(|row| took(row) > limit);
         let Some(row) = running.first() else { return Ok(None) };

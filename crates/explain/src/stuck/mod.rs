@@ -1,7 +1,7 @@
 //! Stuck slots: those that missed their deadline or are late by what is usual, wait for a retry, run for too long, failed and were not repaired, or are held by a
 //! pause.
 //!
-//! Read from the store, as [`why`](crate::why) is. One row represents all slots of a workflow that are stuck in the
+//! Read from the store, as [accounts](crate::account) are. One row represents all slots of a workflow that are stuck in the
 //! same way, the oldest of them, so that one dead path does not hide the rest. Late slots that wait for a failure are
 //! counted in its row. Slots of backfills are not late: a backfill has its own progress. The cost follows the live slots
 //! and the [failures](crate::failures), not the history.
@@ -19,8 +19,6 @@ use kelos_store::StoreError;
 
 pub use find::read;
 pub(crate) use find::rests;
-pub use usual::RunTimes;
-pub(crate) use usual::{run_times, succeeded_runs};
 
 use crate::roots::Root;
 use kelos_engine::Handle;

@@ -5,7 +5,7 @@ use kelos_model::{
 use kelos_store::{SlotRow, StoredState};
 
 use super::{verify, verify_last_turns};
-use crate::why;
+use crate::account;
 use crate::world::{World, at, row};
 
 fn step_of(run: &SlotRef, name: &str) -> SlotRef {
@@ -57,8 +57,9 @@ fn what_is_left_of_a_history_agrees_and_is_explained() {
     let mut world = World::new(vec![row("w", |_| {})]);
     let (first, second) = (world.fails("w", 1), world.fails("w", 2));
     world.trims(Trim::of(6, (1..=5).collect()));
-    let told =
-        |world: &World, slot: &SlotRef, moment| why::read(&*world.store.reader(), slot, moment, false, None).unwrap();
+    let told = |world: &World, slot: &SlotRef, moment| {
+        account::read(&*world.store.reader(), slot, moment, false, None).unwrap()
+    };
     let verified = verify(&*world.store.reader(), 9).unwrap();
     // The sixth turn vouches for those before it; the five of the second slot and the removal are verified.
     assert_eq!((verified.turns, verified.events, verified.slots), (6, 5, 1));

@@ -6,7 +6,7 @@ use kelos_checkpoints::{Checkpoint, Collection, PublicKey};
 use kelos_kafka::TopicPosition;
 use kelos_model::workflow::{Moments, PlanState, Workflow};
 use kelos_model::{Actor, Event, Outcome, SlotEvent, WorkflowEvent};
-use kelos_store::adapter::{SlotPlace, Stored, stored};
+use kelos_store::adapter::{SlotPlace, StoredForm, stored};
 use kelos_wire as wire;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ pub(super) fn targets() -> Vec<Target> {
     vec![stored_forms(), sent(), checkpoints(), cursors()]
 }
 
-fn survives<T: Stored + PartialEq + Debug>(text: &str) -> Result<(), String> {
+fn survives<T: StoredForm + PartialEq + Debug>(text: &str) -> Result<(), String> {
     let Ok(value) = stored::read::<T>(text) else { return Ok(()) };
     let printed = reread("its text", stored::text(&value))?;
     let again = reread(&printed, stored::read::<T>(&printed))?;

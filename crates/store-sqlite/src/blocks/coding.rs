@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use jiff::Timestamp;
 use kelos_model::{BackfillId, Slot, SlotKey, SlotState};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, whole_key};
-use kelos_store::adapter::{Stored, stored};
+use kelos_store::adapter::{StoredForm, stored};
 
 use super::super::fault::Fault;
 use super::PackedSlot;
@@ -180,7 +180,7 @@ fn numbers(PackedSlot { key, slot, .. }: &PackedSlot, backfills: &[&BackfillId])
 }
 
 fn texts(PackedSlot { key, slot, .. }: &PackedSlot) -> Result<Texts<Cow<'_, str>>, Fault> {
-    fn json<T: Stored>(value: Option<&T>) -> Result<Option<Cow<'static, str>>, Fault> {
+    fn json<T: StoredForm>(value: Option<&T>) -> Result<Option<Cow<'static, str>>, Fault> {
         Ok(value.map(stored::text).transpose()?.map(Cow::Owned))
     }
     let beyond = Some(beyond_time(key)).filter(|beyond| !beyond.is_empty());

@@ -25,7 +25,7 @@ use form::{Plain, ReadForm, WriteForm};
 pub(crate) use v1::{StoredEntry, StoredTurn};
 
 /// A type that is stored as JSON, in a form that is private to this module.
-pub trait Stored: Sized {
+pub trait StoredForm: Sized {
     /// Appends a value to a text.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub trait Stored: Sized {
 
 macro_rules! stored {
     ($($type:ty as $form:ty,)*) => {
-        $(impl Stored for $type {
+        $(impl StoredForm for $type {
             fn write_to(&self, text: &mut Vec<u8>) -> Result<(), Error> {
                 serde_json::to_writer(text, &WriteForm::<$type, $form>::new(self))
             }
@@ -77,7 +77,7 @@ stored! {
 ///
 /// # Errors
 /// When its form can't be written.
-pub fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
+pub fn write<T: StoredForm>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
     text.clear();
     value.write_to(text)
 }
@@ -86,7 +86,7 @@ pub fn write<T: Stored>(text: &mut Vec<u8>, value: &T) -> Result<(), Error> {
 ///
 /// # Errors
 /// When its form can't be written.
-pub fn text<T: Stored>(value: &T) -> Result<String, Error> {
+pub fn text<T: StoredForm>(value: &T) -> Result<String, Error> {
     let mut text = Vec::new();
     value.write_to(&mut text)?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
@@ -96,7 +96,7 @@ pub fn text<T: Stored>(value: &T) -> Result<String, Error> {
 ///
 /// # Errors
 /// If the text has another form.
-pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
+pub fn read<T: StoredForm>(text: &str) -> Result<T, Error> {
     T::read_from(text)
 }
 

@@ -15,7 +15,7 @@ use super::*;
 const LINES: &str = include_str!("../../../../fixtures/stored/v1.jsonl");
 
 /// Reads a stored text and writes it again.
-fn again<T: Stored + Debug>(line: &str) -> String {
+fn again<T: StoredForm + Debug>(line: &str) -> String {
     let value: T = read(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     text(&value).unwrap()
 }
@@ -64,7 +64,7 @@ fn five_fields_of_before_are_still_read_by_quartz() {
 }
 
 /// The variants of a form, from the error about one that it doesn't know.
-fn variants<T: Stored + Debug>(nonsense: &str) -> BTreeSet<String> {
+fn variants<T: StoredForm + Debug>(nonsense: &str) -> BTreeSet<String> {
     let told = read::<T>(nonsense).unwrap_err().to_string();
     let (_, known) = told.split_once("expected").unwrap();
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
@@ -98,7 +98,7 @@ fn variants_of_trigger() -> BTreeSet<String> {
 }
 
 /// Checks that a value is read back unchanged, and that its stored form is the model's own JSON, as long as that exists.
-fn survives<T: Stored + Serialize + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
+fn survives<T: StoredForm + Serialize + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let stored = text(value).unwrap();
     prop_assert_eq!(&stored, &serde_json::to_string(value).unwrap());
     let back: T = read(&stored).map_err(|error| TestCaseError::fail(format!("{error}: {stored}")))?;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::RawQuery;
-use kelos_explain::why::{self, Why};
+use kelos_explain::why::{self, Account};
 use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
@@ -21,7 +21,7 @@ const LONGEST: usize = 300;
 pub(super) async fn show(RawQuery(query): RawQuery, app: App) -> Result<Json<Value>, Fault> {
     let (workflow, range) = wanted(query.as_deref().unwrap_or_default()).map_err(plain::bad_request)?;
     let now = app.handle().now();
-    let read = move |reader: &dyn Queries| -> Result<Option<(SlotRow, bool, Why)>, StoreError> {
+    let read = move |reader: &dyn Queries| -> Result<Option<(SlotRow, bool, Account)>, StoreError> {
         let filter = SlotFilter { workflow: Some(workflow), range: Some(range), ..SlotFilter::default() };
         let rows = reader.slots(&filter, PageRequest::newest(LOOKED_AT))?.rows;
         let is_shared = rows.len() > 1;
@@ -38,7 +38,7 @@ pub(super) async fn show(RawQuery(query): RawQuery, app: App) -> Result<Json<Val
 }
 
 /// The sentence, and what blocks the slot if the sentence does not say it.
-fn line(why: &Why) -> String {
+fn line(why: &Account) -> String {
     let blockers = why.blockers.iter().filter(|one| !why.headline.contains(one.as_str()));
     let parts: Vec<&str> = std::iter::once(why.headline.as_str()).chain(blockers.map(String::as_str)).collect();
     let line = time::in_words(&parts.join("; "));

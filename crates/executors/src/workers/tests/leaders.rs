@@ -7,7 +7,7 @@ use kelos_wire::RemoteWorkerDto;
 
 use super::*;
 use crate::local::surely_over;
-use crate::workers::Seen;
+use crate::workers::WorkerView;
 
 /// A leader of a log, with its hub.
 struct Leader {
@@ -117,7 +117,7 @@ async fn a_run_that_a_dead_leader_told_nobody_of_is_started_again_without_a_retr
     leader.dies().await;
     let next = Leader::of(&disk).await;
     next.is(SlotState::Dispatched, 1).await;
-    let is_away = |worker: &Seen| &*worker.name == "w1" && worker.away_since.is_some() && worker.runs.len() == 1;
+    let is_away = |worker: &WorkerView| &*worker.name == "w1" && worker.away_since.is_some() && worker.runs.len() == 1;
     until("the worker that is away", || next.bench.desk.workers().iter().any(is_away)).await;
     // The worker of another run can't have it.
     next.bench.say("w2", far_from_another(1)).await;

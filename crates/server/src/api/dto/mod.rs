@@ -6,7 +6,7 @@ mod flow;
 mod project;
 
 use kelos_explain::roots::{Root, WayStep};
-use kelos_explain::why::Why;
+use kelos_explain::why::Account;
 use kelos_model::secret::masks;
 use kelos_sandbox::{Problem, Severity};
 use kelos_store::{PastDefinition, SlotRow};
@@ -40,8 +40,8 @@ impl FromLibrary<SlotRow> for SlotDto {
     }
 }
 
-impl FromLibrary<Why> for WhyDto {
-    fn from_library(why: Why) -> WhyDto {
+impl FromLibrary<Account> for WhyDto {
+    fn from_library(why: Account) -> WhyDto {
         WhyDto {
             slot: (&why.slot).into(),
             at: why.at.into(),

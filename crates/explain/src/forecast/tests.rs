@@ -3,7 +3,7 @@ use kelos_model::{Deadline, SlotRef, Trigger};
 use kelos_store::StoredState;
 
 use super::*;
-use crate::why;
+use crate::account;
 use crate::world::{World, at, backlog, row};
 
 /// Hourly slots of `load`, whose runs took so many minutes; `report` waits for it.
@@ -59,7 +59,7 @@ fn what_a_slot_waits_for_decides() {
          which takes 40 min as a rule (3 runs)"
     );
     assert!(found.words(at(4, 50), false).starts_with("expected 2016-01-01T04:45Z, deadline"));
-    let told = why::read(&*world.store.reader(), &report, at(4, 31), true, None).unwrap();
+    let told = account::read(&*world.store.reader(), &report, at(4, 31), true, None).unwrap();
     assert_eq!(told.deadline_words().unwrap(), "late since 2016-01-01T04:30Z, its deadline");
 }
 

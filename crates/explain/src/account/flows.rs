@@ -9,8 +9,9 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotEvent, SlotRef, SlotState, Workflow};
 use kelos_store::{Queries, StoreError};
 
-use super::Why;
-use crate::flow::{FlowRun, words};
+use super::Account;
+use crate::flow::words;
+use crate::flow_run::FlowRun;
 
 /// The run of a flow that a slot is, or is a step of.
 pub(super) struct Part {
@@ -46,14 +47,14 @@ impl Part {
     }
 
     /// Says what only the whole run shows.
-    pub(super) fn tell(&self, why: &mut Why) {
+    pub(super) fn tell(&self, why: &mut Account) {
         match why.slot.key.step().cloned() {
             Some(key) => self.tell_of_step(why, &key),
             None => self.tell_of_run(why),
         }
     }
 
-    fn tell_of_run(&self, why: &mut Why) {
+    fn tell_of_run(&self, why: &mut Account) {
         let is_running = why.state == Some(SlotState::Running);
         if let Some(live) = words::live(&self.flow).filter(|_| is_running) {
             let number = self.flow.slot().map_or(0, |slot| slot.last_run);
@@ -65,7 +66,7 @@ impl Part {
         }
     }
 
-    fn tell_of_step(&self, why: &mut Why, key: &kelos_model::StepKey) {
+    fn tell_of_step(&self, why: &mut Account, key: &kelos_model::StepKey) {
         let Some(at) = self.flow.position(key) else {
             let version = self.flow.definition();
             why.headline =

@@ -4,7 +4,7 @@ use kelos_core::BatchWait;
 use kelos_model::time::text::format_short;
 use kelos_model::{Slot, SlotEvent};
 
-use super::Why;
+use super::Account;
 
 /// The wait of a queued slot for others.
 pub(super) fn wait(BatchWait { ready, size, until }: BatchWait) -> String {
@@ -13,7 +13,7 @@ pub(super) fn wait(BatchWait { ready, size, until }: BatchWait) -> String {
 }
 
 /// The slots that ran together with one, as the rest of a sentence about its run.
-pub(super) fn together(slot: &Slot, what: &SlotEvent, why: &Why) -> Option<String> {
+pub(super) fn together(slot: &Slot, what: &SlotEvent, why: &Account) -> Option<String> {
     let run = why.runs.last().filter(|run| run.id.number == slot.last_run)?;
     let batch = run.batch?;
     let is_of_run = match what {

@@ -1,5 +1,7 @@
 //! A run of a flow as it stands, or as it stood: its graph, and the slots of its steps.
 
+mod never;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,9 +10,8 @@ use kelos_model::repeated::RepeatedStep;
 use kelos_model::{Slot, SlotKey, SlotRef, SlotState, StepKey, StepName};
 use kelos_store::{PageRequest, Queries, StoreError};
 
-use super::never::{self, Never};
-use super::step_key;
 use crate::history;
+pub use never::Never;
 
 /// Steps that are read at a time.
 const READ_AT_ONCE: usize = 1_000;
@@ -292,4 +293,10 @@ fn slot_at(reader: &dyn Queries, slot: &SlotRef, then: Option<Timestamp>) -> Res
         None => reader.slot(slot),
         Some(then) => history::slot_at(reader, slot, then),
     }
+}
+
+/// The key of a step of a run.
+fn step_key(run: &SlotRef, step: &StepName) -> Option<SlotRef> {
+    let key = StepKey::new(&run.key, step)?;
+    Some(SlotRef::new(run.workflow.clone(), SlotKey::Step(key)))
 }

@@ -6,14 +6,14 @@ use kelos_model::{Outcome, Run, SlotState};
 use kelos_wire::words::Act;
 
 use super::{Root, WayStep};
+use crate::account::Account;
 use crate::graph::{Obstacle, ObstacleKind};
-use crate::why::Why;
 
 /// Slots at each end of a way that a sentence names.
 const TOLD_AT_EACH_END: usize = 3;
 
 /// An obstacle of a slot, as the rest of a sentence about the slot.
-pub(super) fn cause(why: &Why, obstacle: &Obstacle) -> String {
+pub(super) fn words(why: &Account, obstacle: &Obstacle) -> String {
     let words = &obstacle.words;
     match (obstacle.kind, &obstacle.path) {
         (ObstacleKind::Failed, _) => failed(why),
@@ -31,7 +31,7 @@ pub(super) fn cause(why: &Why, obstacle: &Obstacle) -> String {
 }
 
 /// `failed at 2016-01-01T00:04Z (run 1: exited with status 3)`
-fn failed(why: &Why) -> String {
+fn failed(why: &Account) -> String {
     let at = why.since.map(|since| format!(" at {}", text::format_short(since))).unwrap_or_default();
     let reason = |run: &Run| match &run.outcome {
         Some(Outcome::Failed { reason, .. } | Outcome::Unknown { reason } | Outcome::Lost { reason }) => {
@@ -43,7 +43,7 @@ fn failed(why: &Why) -> String {
 }
 
 /// `killed by ann at 2016-01-01T00:04Z (too late)`
-fn killed(why: &Why) -> String {
+fn killed(why: &Account) -> String {
     let at = why.since.map(|since| format!(" at {}", text::format_short(since))).unwrap_or_default();
     let act = why.decision.as_ref().and_then(|decision| match &decision.event {
         Event::Slot { what, .. } => Act::of_slot(what).map(|act| act.with(&at)),

@@ -6,10 +6,10 @@ use kelos_model::time::text;
 use kelos_model::{Actor, Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
 use kelos_wire::words::{Act, aborted as aborted_by};
 
-use super::Why;
+use super::Account;
 
 /// The reason for which a slot expired, and the facts that were lost with it.
-pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reason) -> String {
+pub(super) fn expired(slot: &Slot, why: &Account, timeout_seconds: u64, last: &Reason) -> String {
     // It may have been evaluated as a waiting one although it was held.
     let held = why.constraints.as_ref().filter(|_| last.answer == Answer::Met);
     let last = held.unwrap_or(last);
@@ -27,7 +27,7 @@ pub(super) fn expired(slot: &Slot, why: &Why, timeout_seconds: u64, last: &Reaso
 }
 
 /// The reason for which a pending slot of an event schedule was aborted, and the facts that were lost with it.
-pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Why) -> String {
+pub(super) fn aborted(cause: Abort, by: Option<&Actor>, reason: &str, why: &Account) -> String {
     let done = aborted_by(cause);
     let who = by.map_or_else(|| format!("when its schedule was {done}"), |by| format!("when {by} {done} its schedule"));
     let lacked = match (&why.constraints, &why.trigger) {

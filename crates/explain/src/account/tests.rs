@@ -111,7 +111,7 @@ impl World {
     }
 
     /// The explanation of a slot, as of a moment or of now.
-    fn why(&mut self, slot: &SlotRef, then: Option<&str>) -> Why {
+    fn why(&mut self, slot: &SlotRef, then: Option<&str>) -> Account {
         let slot = &self.known(slot);
         let reader = self.store.reader();
         let Some(clock) = then else {

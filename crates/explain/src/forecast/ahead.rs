@@ -7,7 +7,8 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Queries, StoreError};
 
-use super::{Expectation, Forecast};
+use super::Forecast;
+use crate::expectation::Expectation;
 use crate::rows;
 use crate::stuck::rests;
 
