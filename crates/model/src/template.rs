@@ -134,7 +134,7 @@ pub const LAST_NAMES: [&str; 7] =
     ["last_year", "last_month", "last_day", "last_hour", "last_minute", "last_second", "last_millisecond"];
 
 /// The parts of a time in a zone.
-fn parts(time: Timestamp, zone: &Zone) -> [(&'static str, String); 7] {
+pub(crate) fn parts(time: Timestamp, zone: &Zone) -> [(&'static str, String); 7] {
     let t = time.to_zoned(zone.rules().clone()).datetime();
     [
         ("year", format!("{:04}", t.year())),

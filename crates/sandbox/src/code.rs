@@ -118,8 +118,12 @@ codes! {
     NoSchedule "no-schedule",
     /// Workflows wait for each other in a circle.
     Deadlock "deadlock",
+    /// Slots wait for slots of another workflow that will never be.
+    WaitsForever "waits-forever",
     /// A path, a job id or a job has a placeholder without a value.
     UnknownPlaceholder "unknown-placeholder",
+    /// A placeholder is read in UTC, and has another value in the zone of its schedule.
+    UtcPlaceholder "utc-placeholder",
     /// No day is as a cron expression has it.
     NeverFires "never-fires",
     /// A time window is shut at all times of a schedule.

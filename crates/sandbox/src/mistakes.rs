@@ -1,16 +1,17 @@
 //! Mistakes of definitions, as the model finds them, as problems with words and places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::mistakes::{
-    Deadlock, PlaceholderUse, ShutWindow, UnknownPlaceholder, WeekdayReadings, ambiguous_weekdays, deadlocks,
-    never_fires, shut_windows, unknown_placeholders,
+    Deadlock, PlaceholderUse, ShutWindow, UnknownPlaceholder, UtcPlaceholder, WeekdayReadings, ambiguous_weekdays,
+    deadlocks, ignored_steps, never_fires, shut_windows, unknown_placeholders, utc_placeholder,
 };
 use kelos_model::paths::{SharedPath, shared_paths};
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, Schedule, format_duration, format_short};
+use kelos_model::trigger::PathCheck;
 use kelos_model::{Otherwise, Workflow};
 
 use crate::code::ProblemCode;
@@ -67,7 +68,12 @@ pub(crate) fn unfilled(loaded: &LoadResult, workflow: &Arc<Workflow>) -> Vec<Pro
 /// Numbers of weekdays that may be other days than are meant. They are no mistakes, so that only people who ask for a check are told.
 pub(crate) fn weekdays(loaded: &LoadResult) -> Vec<Problem> {
     let of_one = |workflow: &Arc<Workflow>| -> Vec<Problem> {
-        ambiguous_weekdays(workflow).iter().map(|readings| weekday(loaded, workflow, readings)).collect()
+        let weekdays = ambiguous_weekdays(workflow);
+        // A step of weekdays counts in a crontab, so that the expression is ambiguous.
+        let is_told = |expression: &String| weekdays.iter().any(|readings| readings.expression == *expression);
+        let steps = ignored_steps(workflow).into_iter().filter(|(expression, _)| !is_told(expression));
+        let weekdays = weekdays.iter().map(|readings| weekday(loaded, workflow, readings));
+        weekdays.chain(steps.map(|(expression, item)| ignored_step(loaded, workflow, &expression, &item))).collect()
     };
     loaded.read().into_values().flat_map(of_one).collect()
 }
@@ -105,6 +111,25 @@ pub(crate) fn written_twice(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Proble
     shared_paths(by_id.values().map(|one| &***one)).into_iter().filter_map(problem).collect()
 }
 
+/// Parts of times that are those of UTC, and differ in the zone of the schedule. That is how Celos fills them in, so that only people who
+/// ask for a check are told.
+pub(crate) fn in_utc(loaded: &LoadResult) -> Vec<Problem> {
+    let problem = |workflow: &Arc<Workflow>| {
+        let UtcPlaceholder { name, text, zone, local, utc, value } = utc_placeholder(workflow)?;
+        let words = format!(
+            "${{{name}}} in {text:?} of \"{}\" is the {name} in UTC, not in {zone}: {value} for {local} there, which is {utc}",
+            workflow.id
+        );
+        let hint = match name {
+            "hour" | "minute" => "a command can convert $KELOS_TIME into local time".to_owned(),
+            _ => format!("a calendar has the values of its zone: celos.calendar(\"daily\", {{timeZone: \"{zone}\"}})"),
+        };
+        let problem = warning(loaded, workflow, ProblemCode::UtcPlaceholder, words, Some(hint));
+        Some(at_text(loaded, workflow, problem, &format!("${{{name}}}")))
+    };
+    loaded.read().into_values().filter_map(problem).collect()
+}
+
 fn weekday(loaded: &LoadResult, workflow: &Arc<Workflow>, readings: &WeekdayReadings) -> Problem {
     let WeekdayReadings { expression, field, here, as_quartz, elsewhere } = readings;
     let (ours, other) = if *as_quartz { ("Quartz", "a crontab") } else { ("a crontab", "Quartz") };
@@ -114,6 +139,17 @@ fn weekday(loaded: &LoadResult, workflow: &Arc<Workflow>, readings: &WeekdayRead
     );
     let hint = format!("write {here} or {elsewhere}: names mean the same everywhere");
     let problem = warning(loaded, workflow, ProblemCode::AmbiguousWeekday, words, Some(hint));
+    at_text(loaded, workflow, problem, expression)
+}
+
+fn ignored_step(loaded: &LoadResult, workflow: &Arc<Workflow>, expression: &str, item: &str) -> Problem {
+    let range = item.split('/').next().unwrap_or_default();
+    let words = format!(
+        "the step of {item} in the cron expression \"{expression}\" of \"{}\" has no effect: Quartz reads it as {range}",
+        workflow.id
+    );
+    let hint = "write the names one by one, such as JAN,MAR,MAY, or five fields as in a crontab".to_owned();
+    let problem = warning(loaded, workflow, ProblemCode::OddValue, words, Some(hint));
     at_text(loaded, workflow, problem, expression)
 }
 
@@ -177,6 +213,8 @@ pub fn unserved(loaded: &LoadResult, serves: &dyn Fn(&str) -> Result<(), String>
     let mut answers: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut found = Vec::new();
     for workflow in loaded.read().values() {
+        // Each reason once, at the first path that it is about.
+        let mut reasons: Vec<(&PathCheck, String, BTreeSet<&str>)> = Vec::new();
         for check in workflow.trigger.paths() {
             let uri = check.uri(&values);
             let server = uri.split('/').take(3).collect::<Vec<_>>().join("/");
@@ -184,12 +222,21 @@ pub fn unserved(loaded: &LoadResult, serves: &dyn Fn(&str) -> Result<(), String>
                 continue;
             }
             let Some(why) = answers.entry(uri.clone()).or_insert_with(|| serves(&uri).err()) else { continue };
-            let words = format!("the trigger of \"{}\" looks at a path that can't be served: {why}", workflow.id);
-            let problem = warning(loaded, workflow, ProblemCode::PathUnserved, words, None);
-            let problem = at_text(loaded, workflow, problem, &check.path);
-            if !found.contains(&problem) {
-                found.push(problem);
+            let known = reasons.iter_mut().find(|(_, reason, _)| reason == why);
+            match known {
+                Some((_, _, paths)) => drop(paths.insert(&check.path)),
+                None => reasons.push((check, why.clone(), BTreeSet::from([check.path.as_str()]))),
             }
+        }
+        for (check, why, paths) in reasons {
+            let more = match paths.len() - 1 {
+                0 => String::new(),
+                1 => " (and another path, for the same reason)".to_owned(),
+                more => format!(" (and {more} other paths, for the same reason)"),
+            };
+            let words = format!("the trigger of \"{}\" looks at a path that can't be served: {why}{more}", workflow.id);
+            let problem = warning(loaded, workflow, ProblemCode::PathUnserved, words, None);
+            found.push(at_text(loaded, workflow, problem, &check.path));
         }
     }
     found

@@ -27,6 +27,11 @@ function timesOf(value, where) {
     if (typeof value !== "string" || value === "") refuse(`${where}: expected ${TIMES}, not ${describe(value)}`);
     if (Object.hasOwn(NAMED_SCHEDULES, value)) return { expression: NAMED_SCHEDULES[value] };
     if (/^\w+$/.test(value)) {
+        if (PERIODS.includes(value)) {
+            const cron = { weekly: "0 6 * * 1", monthly: "0 6 1 * *" }[value];
+            const also = cron ? `, and "${cron}" is at a time of it` : "";
+            refuse(`${where}: expected ${TIMES}, not ${quote(value)}; celos.calendar(${quote(value)}) runs about each period once it has ended${also}`, "bad-cron");
+        }
         const close = host.closest(value, Object.keys(NAMED_SCHEDULES));
         refuse(`${where}: expected ${TIMES}, not ${quote(value)}${close ? `; did you mean "${close}"?` : ""}`, "bad-cron");
     }

@@ -5,10 +5,12 @@ mod deadlock;
 mod parameters;
 mod placeholder;
 mod shut;
+mod utc;
 mod weekday;
 
 pub use deadlock::{Deadlock, deadlocks};
 pub use parameters::parameter_mistakes;
 pub use placeholder::{PlaceholderUse, UnknownPlaceholder, unknown_placeholders};
 pub use shut::{ShutWindow, never_fires, shut_windows};
-pub use weekday::{WeekdayReadings, ambiguous_weekdays, weekday_names};
+pub use utc::{UtcPlaceholder, utc_placeholder};
+pub use weekday::{WeekdayReadings, ambiguous_weekdays, ignored_steps, weekday_names};

@@ -14,7 +14,7 @@ use crate::workflow::{Job, Keys, Properties, Workflow};
 
 /// The executors whose settings and properties are filled in and then read by a program. Those of other kinds of jobs have
 /// languages of their own.
-const FILLED: [&str; 4] = ["command", "http", "oozie", "spark"];
+pub(super) const FILLED: [&str; 4] = ["command", "http", "oozie", "spark"];
 
 /// The part of a definition that uses a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,7 +164,7 @@ fn unknown(used_in: PlaceholderUse, name: &str, text: &str, known: &[&str]) -> U
 }
 
 /// The templates in a trigger.
-fn texts_of_trigger(trigger: &Trigger) -> Vec<(PlaceholderUse, &str)> {
+pub(super) fn texts_of_trigger(trigger: &Trigger) -> Vec<(PlaceholderUse, &str)> {
     let mut texts = Vec::new();
     trigger.visit_leaves(&mut |leaf| {
         if let Leaf::Job(_, job) = leaf {
@@ -202,11 +202,11 @@ fn of_job(job: &Job, known: &[&str]) -> Vec<UnknownPlaceholder> {
     found
 }
 
-fn texts_of<'v>(map: &'v Map<String, Value>, texts: &mut Vec<&'v str>) {
+pub(super) fn texts_of<'v>(map: &'v Map<String, Value>, texts: &mut Vec<&'v str>) {
     map.values().for_each(|value| texts_in(value, texts));
 }
 
-fn texts_in<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
+pub(super) fn texts_in<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -232,7 +232,7 @@ fn is_own(text: &str, name: &str) -> bool {
 
 /// The names in `${…}` of a text that look like names of values, in order of appearance. Expressions of other systems, such as
 /// `${wf:id()}`, look different.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     let inside = text.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     inside.filter(|name| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -35,6 +35,30 @@ pub fn ambiguous_weekdays(workflow: &Workflow) -> Vec<WeekdayReadings> {
     ticks.into_iter().chain(firings.iter().filter_map(|firing| readings(firing.text(), firing.schedule()))).collect()
 }
 
+/// The items of a workflow's expressions with a step that is ignored, each after its expression: Quartz reads `MON-FRI/2` as `MON-FRI`.
+#[must_use]
+pub fn ignored_steps(workflow: &Workflow) -> Vec<(String, String)> {
+    let ticks = match workflow.keys.ticks() {
+        Some(Schedule::Cron(schedule)) => Some((schedule.cron().as_str(), schedule)),
+        _ => None,
+    };
+    let firings = workflow.trigger.firings();
+    let all = ticks.into_iter().chain(firings.iter().map(|firing| (firing.text(), firing.schedule())));
+    let quartz = all.filter(|(_, schedule)| schedule.cron().dialect() == CronDialect::Quartz);
+    let of_one = |(expression, _): (&str, &CronSchedule)| {
+        let items = expression.split([' ', '\t', ',']).filter(|item| has_ignored_step(item));
+        items.map(|item| (expression.to_owned(), item.to_owned())).collect::<Vec<_>>()
+    };
+    quartz.flat_map(of_one).collect()
+}
+
+/// Whether an item is a range of names with a step: `MON-FRI/2`.
+fn has_ignored_step(item: &str) -> bool {
+    let Some((range, _)) = item.split_once('/') else { return false };
+    let is_name = |name: &str| name.len() == 3 && name.chars().all(|c| c.is_ascii_alphabetic());
+    range.split_once('-').is_some_and(|(first, last)| is_name(first) && is_name(last))
+}
+
 fn readings(expression: &str, schedule: &CronSchedule) -> Option<WeekdayReadings> {
     let field = weekday_field(expression)?;
     let (quartz, crontab) = (of_quartz(field)?, of_crontab(field)?);

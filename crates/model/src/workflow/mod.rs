@@ -2,9 +2,11 @@
 
 mod catch_up;
 mod endless;
+mod endless_wait;
 pub mod flow;
 mod keys;
 mod lateness;
+mod opening;
 mod past;
 mod pool;
 mod row;
@@ -20,8 +22,10 @@ use serde_json::{Map, Value};
 
 pub use catch_up::{LATE, PlanMisfires};
 pub use endless::SLOWED;
+pub use endless_wait::{EndlessWait, EndlessWaits, WaitCause, WaitExtent};
 pub use keys::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program};
-pub use past::{HeldBack, HoldBack, PastSlots, PastTimes, WorkflowPast};
+pub use opening::HoldBack;
+pub use past::{HeldBack, PastSlots, PastTimes, WorkflowPast};
 pub use pool::{PoolUse, TokenRate};
 pub use row::{LastRun, Moments, PlanState, WorkflowRow};
 pub use source::{Provenance, Source};

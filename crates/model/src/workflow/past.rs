@@ -1,15 +1,17 @@
 //! Slots of the past that definitions open once they are in force, and those that they hold back: told before it happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{CatchUp, PlanState, Workflow, WorkflowRow};
+use super::endless_wait::{EndlessWait, EndlessWaits, WaitCause, WaitExtent};
+use super::opening::{HoldBack, Opening, PlannedTimes};
+use super::{Workflow, WorkflowRow};
 use crate::id::WorkflowId;
-use crate::ranges::{Range, RangeSet};
+use crate::ranges::Range;
 use crate::time::{CronSchedule, resolve, text};
 
 /// The most workflows that are named.
@@ -29,18 +31,6 @@ pub struct PastTimes {
     pub last: Timestamp,
 }
 
-/// The reason for which times since the start of a workflow are left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HoldBack {
-    /// They passed before the schedule was first seen, and only later ones are caught up with.
-    Latest,
-    /// They passed, and none are caught up with.
-    Skip,
-    /// They lie before the planning window.
-    Window,
-}
-
 /// Times since the start of a workflow that its definition leaves alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HeldBack {
@@ -54,15 +44,18 @@ pub struct HeldBack {
 }
 
 /// The past of one workflow, as a definition opens it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowPast {
-    /// The slots that it opens at once. Slots of its times that somebody requested count, too.
+    /// The slots that it opens at once, without those that wait forever. Slots of its times that somebody requested count, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened: Option<PastTimes>,
     /// The times that it leaves alone, where it is new, or its start, its schedule or its catch-up policy changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<HeldBack>,
+    /// Its first slots, if they wait forever for slots that passed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<EndlessWait>,
 }
 
 impl WorkflowPast {
@@ -75,21 +68,28 @@ impl WorkflowPast {
         window: SignedDuration,
         now: Timestamp,
     ) -> WorkflowPast {
-        if row.is_some_and(|row| row.paused || row.frozen().is_some()) {
+        let Some(opening) = Opening::of(definition, row, schedule, window, now) else {
             return WorkflowPast::default();
-        }
-        let known = PlannedTimes::of(row.map(|row| &row.planned), schedule, now);
-        let window_start = now.checked_sub(window).unwrap_or(Timestamp::MIN);
-        let misfires = definition.misfires(&known.planned, schedule, window_start, now);
-        let due = schedule.due_in(Range::new(window_start, now));
-        let (bounds, from) = (definition.bounds(schedule), definition.opens_from(&known.planned));
-        let from = misfires.map_or(from, |misfires| misfires.since).max(due.start);
-        let opened = known.missing(schedule, Range::new(from, due.end.min(bounds.end)));
+        };
+        let Opening { known, bounds, from, .. } = &opening;
+        let opened = known.missing(schedule, opening.past());
         let start = definition.start_time.filter(|_| moves_history(definition, row, known.is_same));
-        let until = from.min(due.end).min(bounds.end);
+        let until = (*from).min(opening.due).min(bounds.end);
         let held = start.and_then(|start| known.missing(schedule, Range::new(start, until)));
         let held_back = held.map(|times| HeldBack { times, until, by: HoldBack::of(definition.catch_up) });
-        WorkflowPast { opened, held_back }
+        WorkflowPast { opened, held_back, waiting: Vec::new() }
+    }
+
+    /// The same without the slots that wait forever.
+    fn without(&mut self, waiting: &BTreeSet<Timestamp>, schedule: &CronSchedule) {
+        let Some(PastTimes { slots, first, last }) = self.opened.take() else { return };
+        let beyond = last.checked_add(SignedDuration::from_millis(1)).unwrap_or(Timestamp::MAX);
+        let out = waiting.range(first..beyond).count();
+        let mut left = schedule.times(first, beyond).filter(|time| !waiting.contains(time));
+        let Some(first) = left.next() else { return };
+        let last = left.last().unwrap_or(first);
+        let slots = slots.saturating_sub(out as u64);
+        self.opened = (slots > 0).then_some(PastTimes { slots, first, last });
     }
 }
 
@@ -99,45 +99,7 @@ fn moves_history(definition: &Workflow, row: Option<&WorkflowRow>, has_same_sche
     (before.start_time, before.catch_up) != (definition.start_time, definition.catch_up)
 }
 
-impl HoldBack {
-    fn of(policy: Option<CatchUp>) -> HoldBack {
-        match policy {
-            Some(CatchUp::Latest) => HoldBack::Latest,
-            Some(CatchUp::Skip) => HoldBack::Skip,
-            Some(CatchUp::All) | None => HoldBack::Window,
-        }
-    }
-
-    /// The reason, and how else they would run.
-    fn words(self) -> &'static str {
-        match self {
-            HoldBack::Latest => "catchUp is \"latest\"",
-            HoldBack::Skip => "catchUp is \"skip\"",
-            HoldBack::Window => "they lie before the planning window",
-        }
-    }
-}
-
-/// The times that are planned already.
-struct PlannedTimes<'a> {
-    /// The state of planning by the schedule, anew where it is another one.
-    planned: PlanState,
-    is_same: bool,
-    /// The parts that an earlier schedule planned, whose slots are there.
-    earlier: Option<(&'a RangeSet, CronSchedule)>,
-}
-
 impl PlannedTimes<'_> {
-    fn of<'a>(known: Option<&'a PlanState>, schedule: &CronSchedule, now: Timestamp) -> PlannedTimes<'a> {
-        let words = serde_json::to_string(schedule).unwrap_or_default();
-        if let Some(same) = known.filter(|known| known.schedule == words) {
-            return PlannedTimes { planned: same.clone(), is_same: true, earlier: None };
-        }
-        let since = Some(schedule.due_in(Range::new(now, Timestamp::MAX)).start);
-        let earlier = known.and_then(|known| Some((&known.ranges, serde_json::from_str(&known.schedule).ok()?)));
-        PlannedTimes { planned: PlanState { since, ..PlanState::default() }, is_same: false, earlier }
-    }
-
     /// The times of a range that are not planned.
     fn missing(&self, schedule: &CronSchedule, range: Range) -> Option<PastTimes> {
         let gaps = self.planned.ranges.gaps(range);
@@ -180,9 +142,15 @@ impl PastSlots {
         let schedules = all.iter().filter_map(|one| Some((one.id.clone(), one.keys.ticks()?))).collect();
         let schedules = resolve(&schedules);
         let rows: BTreeMap<&WorkflowId, &WorkflowRow> = rows.iter().map(|row| (&row.id, row)).collect();
+        let endless = EndlessWaits::by_schedules(all, &rows, &schedules, window, now);
         let of_one = |one: &Arc<Workflow>| {
             let schedule = schedules.get(&one.id)?.as_ref().ok()?;
             let mut past = WorkflowPast::of(one, rows.get(&one.id).copied(), schedule, window, now);
+            if let Some(waiting) = endless.slots(&one.id) {
+                past.without(waiting, schedule);
+            }
+            let waiting = endless.waits.iter().filter(|wait| wait.workflow == one.id && !wait.is_mistake);
+            past.waiting = waiting.cloned().collect();
             // A feed opens as many jobs at each of its times.
             let jobs = one.keys.jobs().map_or(1, |jobs| jobs.fed_at(now).len() as u64);
             past.opened.iter_mut().for_each(|opened| opened.slots *= jobs);
@@ -204,11 +172,11 @@ impl PastSlots {
         &self.0
     }
 
-    /// The same with what is held back alone.
+    /// The same with what is held back, and what waits forever, alone.
     #[must_use]
     pub fn held_back(mut self) -> PastSlots {
         self.0.values_mut().for_each(|past| past.opened = None);
-        self.0.retain(|_, past| past.held_back.is_some());
+        self.0.retain(|_, past| *past != WorkflowPast::default());
         self
     }
 
@@ -218,7 +186,8 @@ impl PastSlots {
         self.0.values().filter_map(|past| past.opened).map(|opened| opened.slots).sum()
     }
 
-    /// The lines of the text: `170 past slots will run: hourly 168, daily 2`, and one for each workflow that holds some back.
+    /// The lines of the text: `170 past slots will run: hourly 168, daily 2`, and one for each workflow that holds some back, or whose
+    /// first slots wait forever.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.opened_line().into_iter().collect();
@@ -227,6 +196,11 @@ impl PastSlots {
         if let Some(more) = held.get(MOST_NAMED..).filter(|more| !more.is_empty()) {
             let rest: u64 = more.iter().map(|(_, held)| held.times.slots).sum();
             lines.push(format!("{rest} past slots of {} more are not planned", more.len()));
+        }
+        let waiting: Vec<_> = self.0.values().flat_map(|past| &past.waiting).collect();
+        lines.extend(waiting.iter().take(MOST_NAMED).map(|wait| wait.line()));
+        if let Some(more) = waiting.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+            lines.push(format!("the first slots of {more} more wait forever for slots that passed"));
         }
         lines
     }
@@ -258,6 +232,31 @@ impl HeldBack {
     }
 }
 
+impl EndlessWait {
+    /// `the first slot of daily, 2026-11-21T00:00Z, waits forever for hourly@2026-11-21T00:00Z, which passed before planning began; …`.
+    fn line(&self) -> String {
+        let EndlessWait { workflow, upstream, slot, awaited, .. } = self;
+        let [slot, awaited] = [*slot, *awaited].map(text::format_short);
+        let WaitExtent::First { slots, last, next } = self.extent else { return String::new() };
+        let (slots, wait, them) = match slots {
+            1 => (format!("the first slot of {workflow}, {slot},"), "waits", "it"),
+            slots => {
+                let last = text::format_short(last);
+                (format!("the first {slots} slots of {workflow}, {slot} to {last},"), "wait", "them")
+            }
+        };
+        let why = match self.cause {
+            WaitCause::Passed(HoldBack::Latest) => ": catchUp is \"latest\"",
+            WaitCause::Passed(HoldBack::Skip) => ": catchUp is \"skip\"",
+            _ => ": it lies before the planning window",
+        };
+        let next = text::format_short(next);
+        format!(
+            "{slots} {wait} forever for {upstream}@{awaited}, which is not planned{why}; startTime: \"{next}\" of {workflow} leaves {them} out"
+        )
+    }
+}
+
 fn past_slots(number: u64) -> String {
     if number == 1 { "1 past slot".to_owned() } else { format!("{number} past slots") }
 }
@@ -273,7 +272,7 @@ impl fmt::Display for PastSlots {
 mod tests {
     use super::*;
     use crate::time::{Calendar, Cron, Schedule};
-    use crate::workflow::{Job, Moments};
+    use crate::workflow::{CatchUp, Job, Moments, PlanState};
 
     const WEEK: SignedDuration = SignedDuration::from_hours(168);
     const POLICIES: [Option<CatchUp>; 4] = [None, Some(CatchUp::All), Some(CatchUp::Latest), Some(CatchUp::Skip)];
@@ -415,7 +414,7 @@ mod tests {
     fn they_are_told_by_workflow_and_in_sum() {
         let named = |n: u64| {
             let opened = Some(PastTimes { slots: n, first: at(0), last: at(1) });
-            (WorkflowId::new(&format!("w{n}")).expect("an id"), WorkflowPast { opened, held_back: None })
+            (WorkflowId::new(&format!("w{n}")).expect("an id"), WorkflowPast { opened, ..WorkflowPast::default() })
         };
         assert_eq!(PastSlots([named(1)].into()).to_string(), "1 past slot will run: w1 1");
         assert_eq!(PastSlots([named(1), named(2)].into()).to_string(), "3 past slots will run: w2 2, w1 1");
@@ -424,7 +423,7 @@ mod tests {
         let held = |n: u64| {
             let times = PastTimes { slots: n, first: at(0), last: at(n as i64) };
             let held_back = Some(HeldBack { times, until: at(n as i64 + 1), by: HoldBack::Skip });
-            (WorkflowId::new(&format!("w{n}")).expect("an id"), WorkflowPast { opened: None, held_back })
+            (WorkflowId::new(&format!("w{n}")).expect("an id"), WorkflowPast { held_back, ..WorkflowPast::default() })
         };
         let many = PastSlots((1..9).map(held).collect()).lines();
         let first = "1 past slot of w1 is not planned, 2026-01-01T00:00Z to 2026-01-01T01:00Z: catchUp is \"skip\"; \

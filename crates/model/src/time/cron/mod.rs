@@ -247,6 +247,14 @@ mod tests {
             r#"day-of-week field is missing, as there are 4 of 5: expected 5 fields, minute hour day-of-month month day-of-week, as a crontab has, or 6 or 7 as Quartz has, second minute hour day-of-month month day-of-week [year] (field 5 of "0 0 * *")"#
         );
         assert_eq!(
+            message("@daily"),
+            r#"minute field "@daily" is a word of some crontabs: expected 0 0 * * * (field 1 of "@daily")"#
+        );
+        assert_eq!(
+            message("CRON_TZ=Asia/Tokyo 0 6 * * *"),
+            r#"minute field "CRON_TZ=Asia/Tokyo" names a time zone: expected the fields alone, and the time zone beside the expression: timeZone (field 1 of "CRON_TZ=Asia/Tokyo 0 6 * * *")"#
+        );
+        assert_eq!(
             message("0 0 0 * * *"),
             r#"day-of-week field "*" chooses days, and so does day-of-month: expected "?" in exactly one of day-of-month and day-of-week (field 6 of "0 0 0 * * *")"#
         );

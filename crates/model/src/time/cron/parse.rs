@@ -73,6 +73,9 @@ fn fields(expression: &str) -> Result<Vec<Range<usize>>, CronError> {
     spans.iter_mut().for_each(|span| *span = trim(expression, span.clone()));
     spans.retain(|span| !span.is_empty());
     let dialect = CronDialect::Unix;
+    if let Some((first, fault)) = spans.first().and_then(|first| Some((first, foreign(&expression[first.clone()])?))) {
+        return Err(Source { expression, dialect }.error(CronField::Minute, first.clone(), fault));
+    }
     let Some(missing) = dialect.fields().get(spans.len()) else { return Ok(spans) };
     let end = expression.len();
     let fault = Fault {
@@ -83,6 +86,25 @@ fn fields(expression: &str) -> Result<Vec<Range<usize>>, CronError> {
                 .into(),
     };
     Err(Source { expression, dialect }.error(*missing, end..end, fault))
+}
+
+/// The fault of a first word that is no field, but that other programs accept before the fields or in their place.
+fn foreign(word: &str) -> Option<Fault> {
+    let lower = word.to_ascii_lowercase();
+    let fields = match lower.as_str() {
+        "@yearly" | "@annually" => "0 0 1 1 *",
+        "@monthly" => "0 0 1 * *",
+        "@weekly" => "0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 * * *",
+        "@hourly" => "0 * * * *",
+        _ if lower.starts_with('@') => "five fields, such as 0 6 * * *",
+        _ if lower.starts_with("cron_tz=") || lower.starts_with("tz=") => {
+            let expected = "the fields alone, and the time zone beside the expression: timeZone".into();
+            return Some(Fault { problem: "names a time zone".into(), expected });
+        }
+        _ => return None,
+    };
+    Some(Fault { problem: "is a word of some crontabs".into(), expected: fields.into() })
 }
 
 /// The expression, for cutting pieces from it and for saying where they were.
