@@ -258,7 +258,12 @@ fn add_token(args: &AddTokenArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     // The token alone is on standard output, so that it can be piped into a store of secrets.
-    eprintln!("{} ({}): {}. It is shown this once:", made.token.name, made.token.id, made.token.roles.join(", "));
+    words::note(format!(
+        "{} ({}): {}. It is shown this once:",
+        made.token.name,
+        made.token.id,
+        made.token.roles.join(", ")
+    ));
     words::line(&made.secret);
     Ok(0)
 }

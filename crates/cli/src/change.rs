@@ -189,7 +189,7 @@ fn newest(client: &Client, id: &str, change: &Change, doing: &str) -> Result<Str
     let which = change.which;
     let found = client.newest(doing, id, &SlotChoice { states: &change.states, ..SlotChoice::default() })?;
     let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {id} has no slot that {which}")))?;
-    eprintln!("{} is the newest slot that {which}", slot.slot);
+    words::note(format!("{} is the newest slot that {which}", slot.slot));
     Ok(slot.slot.key.to_string())
 }
 

@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_model::WorkflowId;
 use kelos_model::secret::AllowList;
-use kelos_model::workflow::{HeldBack, PastSlots};
+use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots};
 use kelos_sandbox::apps::AppsSource;
-use kelos_sandbox::{Folders, Limits, LoadResult, Problem, Severity, check, not_allowed, unserved};
+use kelos_sandbox::{Folders, Limits, LoadResult, Problem, Severity, check, endless_waits, not_allowed, unserved};
 use kelos_storage::Storage;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
-use crate::folder;
 use crate::options::{Form, Scripts};
 use crate::text::{self, count};
 use crate::trust::storage_config;
+use crate::{folder, terminal};
 
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
@@ -41,18 +41,21 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let dir = folder::existing("folder of scripts", &args.scripts.dir)?;
     let folders = folder::folders(&dir, args.scripts.defaults.as_deref());
     let apps = args.apps.source(&dir)?;
-    let files = folder::scripts(&folders) + usize::from(apps.is_there());
+    let files = folder::scripts(&folders)? + usize::from(apps.is_there());
     if files == 0 {
         let place = folders.workflows.display();
         return Err(Failure::usage(format!("find a script: there is no *.js in {place}, and no {}", apps.name())));
     }
-    let loaded = load(folders, apps, args.config.as_deref())?;
-    let past = PastSlots::of(&loaded.workflows, &[], Config::default().planning_window, Timestamp::now());
+    let mut loaded = load(folders, apps, args.config.as_deref())?;
+    let (window, now) = (Config::default().planning_window, Timestamp::now());
+    loaded.problems.extend(endless_waits(&loaded, window, now));
+    sort(&mut loaded.problems);
+    let past = PastSlots::of(&loaded.workflows, &[], window, now);
     let files = files + usize::from(args.config.is_some());
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
         text::json(
-            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": opened(&past), "heldBack": held_back(&past) }),
+            &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": opened(&past), "heldBack": held_back(&past), "waiting": waiting(&past) }),
         );
     } else {
         print(&loaded, &past, files);
@@ -73,8 +76,13 @@ pub(crate) fn load(folders: Folders, apps: AppsSource, config: Option<&Path>) ->
         None => not_allowed_without_config(&loaded),
     };
     loaded.problems.extend(more);
-    loaded.problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    sort(&mut loaded.problems);
     Ok(loaded)
+}
+
+/// Sorts problems by their places.
+fn sort(problems: &mut [Problem]) {
+    problems.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
 }
 
 /// The jobs that a server without `--config` does not allow: only warnings, because the one that is meant may have one.
@@ -94,11 +102,16 @@ fn held_back(past: &PastSlots) -> BTreeMap<&WorkflowId, HeldBack> {
     past.by_workflow().iter().filter_map(|(id, past)| Some((id, past.held_back?))).collect()
 }
 
+/// The first slots that wait forever.
+fn waiting(past: &PastSlots) -> Vec<&EndlessWait> {
+    past.by_workflow().values().flat_map(|past| &past.waiting).collect()
+}
+
 fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
     let people = std::io::stdout().is_terminal();
     for problem in &loaded.problems {
         if people {
-            text::print(&report(loaded, problem));
+            text::raw(&report(loaded, problem));
         } else {
             folder::problem_lines(problem).iter().for_each(text::line);
         }
@@ -122,20 +135,22 @@ fn report(loaded: &LoadResult, problem: &Problem) -> String {
         Severity::Warning => miette::Severity::Warning,
     };
     // The place comes first, so that editors and terminals make a link of it.
-    let mut diagnostic = MietteDiagnostic::new(Problem { hint: None, ..problem.clone() }.to_string())
-        .with_severity(severity)
-        .with_code(problem.code.as_str());
-    diagnostic.help.clone_from(&problem.hint);
+    let words = Problem { hint: None, ..problem.clone() }.to_string();
+    let mut diagnostic =
+        MietteDiagnostic::new(terminal::shown_line(&words)).with_severity(severity).with_code(problem.code.as_str());
+    diagnostic.help = problem.hint.as_deref().map(terminal::shown_line);
     let source = loaded.sources.get(&problem.file).filter(|_| problem.line > 0);
-    if let Some(source) = source {
-        let line = usize::try_from(problem.line).unwrap_or(1);
-        let column = usize::try_from(problem.column).unwrap_or(1).max(1);
-        let at = SourceOffset::from_location(&**source, line, column);
+    let shown = source.map(|source| terminal::shown(&source.replace("\r\n", "\n")).into_owned());
+    if let Some((source, shown)) = source.zip(shown.as_ref()) {
+        let line = usize::try_from(problem.line).unwrap_or(1).max(1);
+        let column = usize::try_from(problem.column).unwrap_or(1).saturating_sub(1);
+        let known = source.lines().nth(line - 1).unwrap_or_default();
+        let at = SourceOffset::from_location(shown, line, folder::shown_width(known, column) + 1);
         diagnostic = diagnostic.with_label(LabeledSpan::underline(at));
     }
     let report = Report::new(diagnostic);
-    let report = match source {
-        Some(source) => report.with_source_code(NamedSource::new(&problem.file, source.to_string())),
+    let report = match shown {
+        Some(shown) => report.with_source_code(NamedSource::new(terminal::shown_line(&problem.file), shown)),
         None => report,
     };
     let mut drawn = String::new();

@@ -3,6 +3,8 @@
 use kelos_engine::MENDING;
 use kelos_store::StoreError;
 
+use crate::text;
+
 /// The thing that was asked about is bad, or what was asked for was refused.
 pub(crate) const BAD: u8 = 1;
 /// The command line makes no sense.
@@ -68,12 +70,12 @@ impl Failure {
     }
 
     pub(crate) fn print(&self) {
-        eprintln!("error: failed to {}", self.message);
+        text::note(format!("error: failed to {}", self.message));
         for line in &self.shown {
-            eprintln!("  {line}");
+            text::note(format!("  {line}"));
         }
         if let Some(hint) = &self.hint {
-            eprintln!("  hint: {hint}");
+            text::note(format!("  hint: {hint}"));
         }
     }
 }

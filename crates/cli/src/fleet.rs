@@ -282,7 +282,7 @@ pub(crate) fn of_workers_alone() -> Result<Option<Fleet>, Failure> {
     let dir = here.ancestors().find(|dir| dir.join(STATE).join(DATABASE).exists());
     let Some(dir) = dir.or_else(|| apps.are_named().then_some(&*here)) else { return Ok(None) };
     let has_apps = apps.are_named() || dir.join(TASKS_JSON).exists();
-    if !has_apps || folder::scripts(&folder::folders(dir, None)) > 0 {
+    if !has_apps || folder::scripts(&folder::folders(dir, None))? > 0 {
         return Ok(None);
     }
     Fleet::new(dir, apps.source(dir)?, kelos_executors::workers::LEASE).map(Some)

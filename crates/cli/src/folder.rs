@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use kelos_sandbox::{Folders, Problem, TEST_FILE};
 
 use crate::failure::Failure;
+use crate::terminal::shown_line;
 
 /// Rights on folders of state, whose files may hold secrets.
 const PRIVATE: u32 = 0o700;
@@ -60,25 +61,41 @@ pub(crate) fn is_folder(path: &Path) -> bool {
     kelos_sandbox::answered(move || std::fs::metadata(path)).is_ok_and(|meta| meta.is_dir())
 }
 
-/// How many scripts are in the folder.
-pub(crate) fn scripts(folders: &Folders) -> usize {
+/// How many scripts are in the folder; none where there is no folder.
+///
+/// # Errors
+/// When it can't be listed.
+pub(crate) fn scripts(folders: &Folders) -> Result<usize, Failure> {
     let folder = folders.workflows.clone();
     let is_script = |name: &str| name.ends_with(".js") && !name.ends_with(TEST_FILE);
     let counted = kelos_sandbox::answered(move || {
         let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
         Ok(entries.filter(|entry| is_script(&entry.file_name().to_string_lossy())).count())
     });
-    counted.unwrap_or(0)
+    let fail = |error: std::io::Error| {
+        let place = folders.workflows.display();
+        Failure::bad(format!("list the scripts in {place}: {error}")).hint("the folder has to be readable by this user")
+    };
+    match counted {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        counted => counted.map_err(fail),
+    }
+}
+
+/// The number of characters that stand for so many at the beginning of a line, where some are shown as escapes.
+pub(crate) fn shown_width(line: &str, characters: usize) -> usize {
+    let known: String = line.chars().take(characters).collect();
+    shown_line(&known).chars().count() + characters.saturating_sub(known.chars().count())
 }
 
 /// `broken.js:3:7: what is wrong`, with what stands there and a caret below the column.
 pub(crate) fn problem_lines(problem: &Problem) -> Vec<String> {
-    let mut lines = vec![format!("{problem} [{}]", problem.code)];
+    let mut lines = vec![format!("{} [{}]", shown_line(&problem.to_string()), problem.code)];
     if let Some(source) = problem.source_line.as_deref().filter(|source| !source.trim().is_empty()) {
         let source = source.trim_end().replace('\t', " ");
         let column = usize::try_from(problem.column).unwrap_or(1).saturating_sub(1);
-        lines.push(format!("    {source}"));
-        lines.push(format!("    {}^", " ".repeat(column)));
+        lines.push(format!("    {}", shown_line(&source)));
+        lines.push(format!("    {}^", " ".repeat(shown_width(&source, column))));
     }
     lines
 }

@@ -173,7 +173,7 @@ fn say_problems(client: &Client) {
         let (line, column) = (problem.line, problem.column);
         let place = if line > 0 { format!(":{line}:{column}") } else { String::new() };
         let hint = problem.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-        eprintln!("{}{place}: {severity}{}{hint}", problem.file, problem.message);
+        words::note(format!("{}{place}: {severity}{}{hint}", problem.file, problem.message));
     }
 }
 

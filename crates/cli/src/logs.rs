@@ -95,7 +95,7 @@ fn bytes(client: &Client, path: &str, follow: bool) -> Result<bool, Failure> {
 /// The newest slot with a run, which is said beside the output.
 fn newest(client: &Client, workflow: &str) -> Result<String, Failure> {
     let slot = client.newest_with_run(DOING, workflow)?.slot;
-    eprintln!("{slot} is the newest slot with a run");
+    words::note(format!("{slot} is the newest slot with a run"));
     Ok(slot.key.to_string())
 }
 
@@ -107,7 +107,7 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> 
         match row.last_run {
             0 if args.follow => {
                 if !told {
-                    eprintln!("no run yet: the slot is {}", row.state);
+                    words::note(format!("no run yet: the slot is {}", row.state));
                 }
                 told = true;
                 std::thread::sleep(LOOK_EVERY);

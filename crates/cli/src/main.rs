@@ -77,6 +77,7 @@ mod stuck;
 mod submit;
 mod tell;
 mod templates;
+mod terminal;
 mod test;
 mod text;
 mod times;

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::options::{Form, Range, Scripts};
 use crate::selection::{in_full, suggest};
 use crate::text::{self, count, to_the_second};
-use crate::{apps, folder, render};
+use crate::{apps, folder, render, terminal};
 
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
@@ -89,7 +89,7 @@ fn definitions(args: &PlanArgs) -> Result<(Vec<Arc<Workflow>>, Vec<String>), Fai
     let loaded = check(folders, Limits::default(), apps::format(), None)
         .map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
     for problem in &loaded.problems {
-        eprintln!("{problem}");
+        text::note(terminal::shown_line(&problem.to_string()));
     }
     let known: Vec<String> = loaded.workflows.iter().map(|one| one.id.to_string()).collect();
     let id = |name: &String| {

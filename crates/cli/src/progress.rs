@@ -14,8 +14,8 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::Door;
-use crate::render;
 use crate::text::{self as words, count, grouped, quoted};
+use crate::{render, terminal};
 
 /// The least time between two requests for the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -55,7 +55,7 @@ pub(crate) fn follow(connection: &mut Connection, door: &Door, name: &str) -> Re
             return Ok(far);
         }
         if line.is_due(last_line.elapsed()) {
-            eprintln!("{}", in_words(&far, Timestamp::now()));
+            words::note(in_words(&far, Timestamp::now()));
             last_line = Instant::now();
         }
         std::thread::sleep(LOOK_EVERY.max(asked.elapsed() * SHARE));
@@ -109,7 +109,7 @@ impl Line {
     fn show(&self, far: &ProgressDto) {
         self.bar.set_length(far.total);
         self.bar.set_position(far.ended);
-        self.bar.set_message(in_words(far, Timestamp::now()));
+        self.bar.set_message(terminal::shown_line(&in_words(far, Timestamp::now())));
     }
 
     /// Whether a file gets another line, so long after the one before.
@@ -119,7 +119,7 @@ impl Line {
 
     /// Says something of the server, which is no part of the answer.
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| words::note(text));
     }
 }
 
@@ -156,7 +156,7 @@ fn say_at_interrupt(line: &Line, name: &str) -> Result<(), Failure> {
     std::thread::spawn(move || {
         runtime.block_on(interrupt.recv());
         bar.finish_and_clear();
-        eprintln!("{}", farewell(&name));
+        words::note(farewell(&name));
         std::process::exit(INTERRUPTED);
     });
     Ok(())

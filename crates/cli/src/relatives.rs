@@ -67,10 +67,10 @@ impl RelativesArgs {
             return Err(mistaken(path, &tasks.mistakes));
         }
         for mistake in tasks.mistakes.iter().take(SHOWN) {
-            eprintln!("{}:{mistake}", path.display());
+            words::note(format!("{}:{mistake}", path.display()));
         }
         for warning in &tasks.warnings {
-            eprintln!("warning: {}:{warning}", path.display());
+            words::note(format!("warning: {}:{warning}", path.display()));
         }
         Ok(tasks)
     }

@@ -1,8 +1,11 @@
 //! Tables, marks and colours.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Row, Table, presets};
+
+use crate::terminal::{BLUE, GREEN, RED, RESET, YELLOW, shown, with_colours};
 
 /// Whether the terminal's language settings promise UTF-8.
 pub(crate) fn unicode() -> bool {
@@ -43,8 +46,14 @@ pub(crate) fn print(mut table: Table) {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
+    for row in table.row_iter_mut() {
+        let contents: Vec<String> = row.cell_iter().map(Cell::content).collect();
+        if contents.iter().any(|content| matches!(shown(content), Cow::Owned(_))) {
+            *row = Row::from(contents.iter().map(|content| Cell::new(shown(content))).collect::<Vec<_>>());
+        }
+    }
     for line in table.lines() {
-        crate::text::line(line.trim_end());
+        crate::text::raw(&(with_colours(line.trim_end()) + "\n"));
     }
 }
 
@@ -67,19 +76,16 @@ fn colour(state: &str) -> Option<Color> {
     }
 }
 
-/// A text in the colour of a state.
+/// A text in the colour of a state, once it is printed.
 pub(crate) fn paint(text: &str, state: &str) -> String {
-    if !coloured() {
-        return text.to_owned();
-    }
-    let code = match colour(state) {
-        Some(Color::Green) => "32",
-        Some(Color::Red) => "31",
-        Some(Color::Yellow) => "33",
-        Some(Color::Blue) => "34",
+    let colour = match colour(state) {
+        Some(Color::Green) => GREEN,
+        Some(Color::Red) => RED,
+        Some(Color::Yellow) => YELLOW,
+        Some(Color::Blue) => BLUE,
         _ => return text.to_owned(),
     };
-    format!("\x1b[{code}m{text}\x1b[0m")
+    if coloured() { format!("{colour}{text}{RESET}") } else { text.to_owned() }
 }
 
 /// The mark of a trigger's answer.

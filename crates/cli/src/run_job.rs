@@ -24,7 +24,7 @@ use crate::host::Signals;
 use crate::machine::launcher;
 use crate::options::{self, AllowOptions, Lease};
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
-use crate::{folder, no_job};
+use crate::{folder, no_job, text};
 
 /// How often the output of a run is looked at: nothing tells when a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -153,7 +153,7 @@ fn none_came(crew: &Crew, args: &RunArgs, job: Option<&SlotRef>) -> Failure {
 
 /// Says how a job ended, to whoever reads and to whoever asked.
 fn told(name: &str, outcome: &Outcome) -> u8 {
-    eprintln!("{name} {}", ended(outcome));
+    text::note(format!("{name} {}", ended(outcome)));
     if *outcome == Outcome::Succeeded { 0 } else { BAD }
 }
 

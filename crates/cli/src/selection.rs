@@ -192,7 +192,7 @@ impl Client {
         let found = self.newest(doing, workflow, &SlotChoice { before: after, ..SlotChoice::default() })?;
         let moment = words::to_the_second(at);
         let slot = found.ok_or_else(|| Failure::bad(format!("{doing}: {workflow} has no slot of up to {moment}")))?;
-        eprintln!("{} is the newest slot of up to {moment}", slot.slot);
+        words::note(format!("{} is the newest slot of up to {moment}", slot.slot));
         Ok(slot.slot.key.to_string())
     }
 
@@ -209,7 +209,7 @@ impl Client {
         let (from, to) = (words::to_the_second(start), words::to_the_second(end));
         match &found[..] {
             [one] => {
-                eprintln!("{} is the slot of {day}", one.slot);
+                words::note(format!("{} is the slot of {day}", one.slot));
                 Ok(one.slot.key.to_string())
             }
             [] => Err(Failure::bad(format!("{doing}: {workflow} has no slot from {from} to {to}"))),

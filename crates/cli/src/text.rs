@@ -6,6 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{DurationError, format_short, parse_duration, parse_instant};
 use serde::Serialize;
 
+use crate::terminal::{controls, shown, with_colours};
+
 /// A count with its thousands apart: `1,234`.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -53,8 +55,18 @@ pub(crate) fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// Prints; a reader that went away ends the program quietly, as it does other filters.
+/// Prints text, in which only [`paint`](crate::render::paint) gives colours.
 pub(crate) fn print(text: &str) {
+    raw(&with_colours(&shown(text)));
+}
+
+/// Prints a note beside the answer, on standard error.
+pub(crate) fn note(text: impl AsRef<str>) {
+    eprintln!("{}", with_colours(&shown(text.as_ref())));
+}
+
+/// Prints a text as it is; a reader that went away ends the program quietly, as it does other filters.
+pub(crate) fn raw(text: &str) {
     let mut out = std::io::stdout().lock();
     if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
@@ -73,7 +85,12 @@ pub(crate) fn json(value: &impl Serialize) {
     } else {
         serde_json::to_string(value)
     };
-    line(text.unwrap_or_default());
+    let text = text.unwrap_or_default();
+    // Of these only line breaks stand outside of texts, where JSON has escapes of its own.
+    let is_odd = |c: char| c != '\n' && controls(c);
+    let escaped = |c: char| if is_odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    let text = if text.contains(is_odd) { text.chars().map(escaped).collect() } else { text };
+    raw(&(text + "\n"));
 }
 
 /// Prints a list as JSON, with whether there is more.

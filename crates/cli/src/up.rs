@@ -82,7 +82,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         host.give_up();
         return Err(trouble);
     }
-    let files = folder::scripts(&folders);
+    let files = folder::scripts(&folders).unwrap_or(0);
     let shown = format!("{} ({})", host::shown(&folders.workflows, &from), count(files, "file"));
     let scripts = match (files, apps.is_there()) {
         (0, true) => apps.name().to_owned(),

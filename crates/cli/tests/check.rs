@@ -68,6 +68,7 @@ fn several_mistakes_of_several_files_are_found_at_once() {
         "warning borrowed.js:1:1 no-schedule",
         "warning field.js:1:1 unknown-option",
         "warning name.js:1:1 unknown-workflow",
+        "warning own-past.js:1:1 waits-forever",
         "warning scheme.js:3:33 path-unserved",
         "warning weekday.js:3:35 ambiguous-weekday",
         "warning window.js:1:1 window-shut",
@@ -212,4 +213,119 @@ fn a_program_without_openid_refuses_a_provider() {
     assert!(told.contains("\"issuer\" of \"openid\" has no TLS"), "{told}");
     let (code, problems) = found(&folder, &["--config", "server.json"]);
     assert_eq!((code, problems.len()), (1, 1), "{problems:?}");
+}
+
+/// The problems that `kelos check` prints of one script, and its last lines.
+fn told(script: &str) -> String {
+    Folder::with(&[("workflows/w.js", script)]).run(&["check"]).out
+}
+
+#[test]
+fn times_that_never_meet_are_warned_of() {
+    let script = r#"kelos.workflow("half", {schedule: "30 * * * *", command: ["true"]});
+kelos.workflow("on-the-hour", {schedule: "hourly", after: "half", command: ["true"]});
+kelos.workflow("berlin", {schedule: "0 6 * * *", timeZone: "Europe/Berlin", command: ["true"]});
+kelos.workflow("utc", {schedule: "0 6 * * *", after: "berlin", command: ["true"]});
+kelos.workflow("past", {schedule: "hourly", startTime: "2026-01-01T00:00Z", catchUp: "all", trigger: celos.offsetTrigger(-3600, celos.successTrigger("past")), command: ["true"]});
+kelos.workflow("ended", {schedule: "hourly", startTime: "2020-01-01T00:00Z", endTime: "2020-01-02T00:00Z", command: ["true"]});
+kelos.workflow("late", {schedule: "hourly", after: "ended", command: ["true"]});
+"#;
+    let out = told(script);
+    for words in [
+        "w.js:2:1: warning: \"on-the-hour\" can never run: its slot ",
+        "a time that \"half\" does not have; the nearest are ",
+        "(let it wait for the slot before: celos.offsetTrigger(-1800, celos.successTrigger(\"half\"))) [waits-forever]",
+        "w.js:4:1: warning: \"utc\" can never run: ",
+        "(give both the same timeZone) [waits-forever]",
+        "w.js:5:1: warning: \"past\" can never run: its first slot, ",
+        "and each later one waits for one before it (wait for it by celos.covers(\"past\", {from: \"-1h\"}), which asks for nothing of before the start",
+        "w.js:7:1: warning: \"late\" can never run: ",
+        "but \"ended\" ends at 2020-01-02T00:00Z (end \"late\" with it, or take the trigger out) [waits-forever]",
+        "7 workflows in 1 file: 4 warnings\n",
+    ] {
+        assert!(out.contains(words), "{words}\n{out}");
+    }
+    assert!(!out.contains("will run"), "{out}");
+}
+
+#[test]
+fn first_periods_that_are_not_whole_are_told_beside_the_slots_that_run() {
+    let script = r#"kelos.workflow("hourly", {schedule: "hourly", catchUp: "all", concurrency: 50, command: ["true"]});
+kelos.workflow("daily", {schedule: celos.calendar("daily"), catchUp: "all", after: celos.covers("hourly"), command: ["true"]});
+"#;
+    let folder = Folder::with(&[("workflows/w.js", script)]);
+    let out = folder.run(&["check"]).out;
+    let lines: Vec<&str> = out.lines().collect();
+    // Exactly at midnight the window is made of whole days.
+    let [first, wait, last] = lines[..] else { return assert!(out.contains("daily 7"), "{out}") };
+    assert_eq!(first, "at the first start 174 past slots will run: hourly 168, daily 6");
+    assert!(wait.starts_with("at the first start the first slot of daily, "), "{out}");
+    assert!(wait.contains("which is not planned: it lies before the planning window; startTime: \""), "{out}");
+    assert_eq!(last, "2 workflows in 1 file: no problems");
+    let start = wait.split('"').nth(1).expect("a time").to_owned();
+    let started =
+        script.replace("celos.calendar(\"daily\"),", &format!("celos.calendar(\"daily\"), startTime: \"{start}\","));
+    let folder = Folder::with(&[("workflows/w.js", &*started)]);
+    let out = folder.run(&["check"]).out;
+    assert!(out.starts_with("at the first start 174 past slots will run") && !out.contains("forever"), "{out}");
+    let json: Value = serde_json::from_str(&folder.run(&["check", "--json"]).out).expect("JSON");
+    assert_eq!(json["waiting"], serde_json::json!([]), "{json}");
+}
+
+#[test]
+fn placeholders_in_utc_are_warned_of_where_the_zone_has_other_values() {
+    let out = told(
+        "kelos.workflow(\"report\", {schedule: \"daily\", timeZone: \"Asia/Kolkata\", command: [\"echo\", \"${year}-${month}-${day}\"]});\n",
+    );
+    let words = "w.js:1:107: warning: ${day} in \"${year}-${month}-${day}\" of \"report\" is the day in UTC, not in Asia/Kolkata: 01 for \
+                 2024-01-02T00:00 there, which is 2024-01-01T18:30Z (a calendar has the values of its zone: celos.calendar(\"daily\", \
+                 {timeZone: \"Asia/Kolkata\"})) [utc-placeholder]";
+    assert!(out.starts_with(words), "{out}");
+    let same = "kelos.workflow(\"report\", {schedule: \"0 9 * * *\", timeZone: \"Asia/Kolkata\", command: [\"echo\", \"${day}\"]});\n";
+    assert!(told(same).ends_with("no problems\n"), "{}", told(same));
+}
+
+#[test]
+fn control_characters_of_files_are_shown_as_escapes() {
+    let out = told(
+        "kelos.workflow(\"a\u{1b}[31m\", {schedule: \"hourly\", comand: [\"\u{1b}]0;title\u{7}\"]});\nthrow new Error(\"x\u{1b}[2J\\nerror: y\");\n",
+    );
+    assert!(!out.contains(|c: char| c.is_control() && c != '\n'), "{out:?}");
+    assert!(
+        out.contains(r#"    kelos.workflow("a\u{1b}[31m", {schedule: "hourly", comand: ["\u{1b}]0;title\u{7}"]});"#),
+        "{out}"
+    );
+    assert!(!out.lines().any(|line| line.starts_with("error: y")), "a message has no line breaks: {out}");
+}
+
+#[test]
+fn hints_name_what_other_crontabs_have_other_words_for() {
+    let schedule = |text: &str| told(&format!("kelos.workflow(\"a\", {{schedule: {text:?}, command: [\"true\"]}});\n"));
+    for (text, words) in [
+        ("@daily", "is a word of some crontabs: expected 0 0 * * *"),
+        ("CRON_TZ=Asia/Tokyo 0 6 * * *", "the time zone beside the expression: timeZone"),
+        (
+            "weekly",
+            "celos.calendar(\"weekly\") runs about each period once it has ended, and \"0 6 * * 1\" is at a time of it",
+        ),
+        (
+            "0 0 6 1 JAN-DEC/2 ?",
+            "the step of JAN-DEC/2 in the cron expression \"0 0 6 1 JAN-DEC/2 ?\" of \"a\" has no effect: Quartz reads it as JAN-DEC",
+        ),
+    ] {
+        assert!(schedule(text).contains(words), "{words}\n{}", schedule(text));
+    }
+}
+
+#[test]
+fn one_warning_tells_of_all_paths_that_nothing_serves_for_one_reason() {
+    let out = told(
+        "kelos.workflow(\"a\", {schedule: \"hourly\", after: [1, 2, 3].map((n) => celos.pathTrigger(`s4://bucket/${n}`)), command: [\"true\"]});\n",
+    );
+    assert!(
+        out.contains("no file system of the scheme \"s4\" is known")
+            && out.contains("(and 2 other paths, for the same reason)"),
+        "{out}"
+    );
+    assert!(out.ends_with("1 workflow in 1 file: 1 warning\n"), "{out}");
 }

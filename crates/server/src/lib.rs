@@ -7,6 +7,7 @@
 
 mod api;
 mod embedded;
+mod encoded;
 mod forwarded;
 mod guarded;
 mod headers;
@@ -58,6 +59,7 @@ pub fn router(app: App) -> Router {
         .merge(celos::router())
         .with_state(front)
         .fallback(unknown_path)
+        .layer(middleware::from_fn(encoded::refuse))
         .layer(middleware::from_fn_with_state(limiter, limited::limit))
         .layer(middleware::from_fn_with_state(app.clone(), rights::admit))
         .layer(middleware::from_fn_with_state(app, forwarded::forward))

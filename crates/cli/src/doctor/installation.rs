@@ -126,5 +126,7 @@ struct Place {
 fn nearest() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let with_state = here.ancestors().find(|dir| dir.join(STATE).is_dir()).map(Path::to_owned);
-    with_state.or_else(|| Some(here).filter(|here| folder::scripts(&folder::folders(here, None)) > 0))
+    with_state.or_else(|| {
+        Some(here).filter(|here| folder::scripts(&folder::folders(here, None)).is_ok_and(|scripts| scripts > 0))
+    })
 }

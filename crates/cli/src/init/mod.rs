@@ -68,7 +68,7 @@ fn refuse_projects(dir: &Path, doing: &str) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{doing}: it is a file, expected a folder")));
     }
     let folders = folder::folders(dir, None);
-    let what = match (folder::scripts(&folders), is_there(&dir.join(TASKS_JSON))) {
+    let what = match (folder::scripts(&folders)?, is_there(&dir.join(TASKS_JSON))) {
         (0, false) => return Ok(()),
         (0, true) => format!("it has a {TASKS_JSON}"),
         (scripts, _) => format!("it has {} already", text::count(scripts, "script")),

@@ -9,7 +9,7 @@ use super::{DOING, LOOK_EVERY};
 use crate::address::Query;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::{render, text as words};
+use crate::{render, terminal, text as words};
 
 /// Bytes that are asked for at a time.
 const PIECE: usize = 1 << 20;
@@ -108,7 +108,8 @@ impl Printer<'_> {
             }
         }
         self.wrote |= !printed.is_empty();
-        words::print(&printed);
+        // Output is printed as it is.
+        words::raw(&terminal::with_colours(&printed));
     }
 }
 

@@ -260,7 +260,7 @@ fn update(args: &UpdateArgs) -> Result<u8, Failure> {
 
 /// Says what looks as if it were not meant.
 fn warn(schedule: &EventScheduleDto) {
-    schedule.warnings.iter().for_each(|warning| eprintln!("warning: {}: {warning}", schedule.id));
+    schedule.warnings.iter().for_each(|warning| words::note(format!("warning: {}: {warning}", schedule.id)));
 }
 
 fn show_one(args: &OneArgs) -> Result<u8, Failure> {

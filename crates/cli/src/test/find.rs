@@ -116,7 +116,7 @@ fn belonging(path: PathBuf, args: &TestArgs) -> Result<TestFiles, Failure> {
     if let Some(workflows) = &args.workflows {
         folders.workflows = folder::existing("folder of workflows", workflows)?;
     }
-    if folder::scripts(&folders) == 0 {
+    if folder::scripts(&folders)? == 0 {
         let what =
             format!("find the workflows that {label} tests: there is no *.js in {}", folders.workflows.display());
         return Err(Failure::usage(what).hint("--workflows names their folder"));

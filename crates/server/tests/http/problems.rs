@@ -124,6 +124,18 @@ async fn bodies_are_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn compressed_bodies_are_refused_by_their_header() {
+    let server = Server::start("").await;
+    let put = |uri: &str, encoding: &str| {
+        Request::put(uri).header("content-encoding", encoding).body(Body::from("1")).unwrap()
+    };
+    let reply = server.send(put("/api/v1/registers/b/k", "gzip")).await;
+    assert_eq!(told(&reply), "415 encoded-body: the body is encoded as \"gzip\", expected one that is not compressed");
+    assert_eq!(server.send(put("/register?bucket=b&key=k", "gzip")).await.status, 415);
+    server.send(put("/api/v1/registers/b/k", "identity")).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_that_can_t_be_read_are_refused() {
     let server = Server::start("").await;
     let request = Request::get("/api/v1/events/stream").header("last-event-id", "x").body(Body::empty());
