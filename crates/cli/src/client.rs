@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use kelos_front::INSTANCE;
+use kelos_model::nesting;
 use kelos_tls::Trust;
 use kelos_wire::{HealthDto, PageDto, ProblemDetailsDto};
 use serde::de::DeserializeOwned;
@@ -244,7 +245,7 @@ impl Client {
 
     fn read<T: DeserializeOwned>(&self, doing: &str, answer: Response<Body>) -> Result<T, Failure> {
         let text = self.text(answer)?;
-        serde_json::from_str(&text).map_err(|error| {
+        nesting::read(text.as_bytes()).map_err(|error| {
             let why = if error.is_data() {
                 format!("{doing}: {} answered with JSON, but not as expected: {error}", self.base)
             } else {

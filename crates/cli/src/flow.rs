@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use comfy_table::Cell;
+use kelos_model::nesting;
 use kelos_wire::{FlowRunDto, FlowStepDto, ItemDto, ResumeRequest, SignalRequest, SlotDto};
 use serde_json::Value;
 
@@ -62,7 +63,8 @@ pub(crate) struct SignalArgs {
 
 /// Reads JSON of the command line.
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("{error}; expected JSON such as true or '{{\"by\": \"Ann\"}}'"))
+    nesting::value(text.as_bytes())
+        .map_err(|error| format!("{error}; expected JSON such as true or '{{\"by\": \"Ann\"}}'"))
 }
 
 pub(crate) fn steps(args: &StepsArgs) -> Result<u8, Failure> {

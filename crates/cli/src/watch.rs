@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::BufReader;
 
+use kelos_model::nesting;
 use kelos_wire::{EventDto, EventPageDto, HealthDto, words as log};
 
 use crate::address::Query;
@@ -111,7 +112,7 @@ fn follow(client: &Client, args: &EventsArgs, after: u64) -> Result<(), Failure>
     let answer = client.open(DOING, "/events/stream", &query)?;
     let mut lines = BufReader::new(answer.into_body().into_reader());
     while let Ok(Some(data)) = stream::next(&mut lines) {
-        if let Ok(event) = serde_json::from_str(&data) {
+        if let Ok(event) = nesting::read(data.as_bytes()) {
             print(args, &event);
         }
     }

@@ -12,6 +12,7 @@ use kelos_executors::http::{Answer, Http, HttpError, Method, StatusCode, Url};
 use kelos_executors::local::Launcher;
 use kelos_executors::workers::{CONNECT, Door, News, NoAnswer, Roll, Worker, WorkerHome, WorkerOffer, detail};
 use kelos_metrics::WorkerMetrics;
+use kelos_model::nesting;
 use kelos_model::workers::Label;
 use kelos_model::{Outcome, RunId, WorkflowId};
 use kelos_sandbox::apps::AppsSource;
@@ -333,7 +334,7 @@ impl Line {
     fn read(&self, place: &Location, answer: Answer) -> Result<AssignmentDto, NoAnswer> {
         let detail = || detail(&answer);
         match answer.status {
-            StatusCode::OK => serde_json::from_slice(&answer.body)
+            StatusCode::OK => nesting::read(&answer.body)
                 .map_err(|error| NoAnswer::Never(format!("understand the leader at {}: {error}", place.address))),
             StatusCode::GONE => Err(NoAnswer::GivenUp(detail())),
             // It ends, or another server has got its port.

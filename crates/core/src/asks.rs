@@ -9,6 +9,7 @@ use kelos_model::{Actor, Arguments, SlotEvent, SlotKey, SlotRef, SlotState, Step
 
 use crate::mandate::Mandate;
 use crate::moments::TICK;
+use crate::nesting::check_request;
 use crate::past::PastOf;
 use crate::requests::{
     BackfillRequest, CancelBackfill, ChangeSchedule, CreateSchedules, DeleteSchedules, DeployProject, Disable,
@@ -21,6 +22,10 @@ use crate::{Ask, Command, Core, Refusal, Request};
 
 impl Core {
     pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
+        if let Err(refusal) = check_request(&ask) {
+            self.turn.command(Command::Reply { token, reply: Err(refusal) });
+            return Ok(());
+        }
         let ask = self.until_now(of_step(ask));
         self.recall_for(&ask, past)?;
         let reply = match ask {

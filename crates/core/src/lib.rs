@@ -43,6 +43,7 @@ mod late;
 mod listeners;
 mod mandate;
 mod moments;
+mod nesting;
 mod opening;
 mod outputs;
 mod past;
@@ -71,10 +72,11 @@ mod workers;
 mod workflows;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Breach, Probe, WorkflowId};
+use kelos_model::{Breach, Probe, Workflow, WorkflowId};
 
 pub use deployment::{DEPLOYMENTS, Deployment, deployments_of};
 pub use filter::WorkflowFilter;
@@ -323,6 +325,12 @@ impl Core {
     #[must_use]
     pub fn taken_names(&self) -> &BTreeSet<TakenName> {
         self.workflows.taken_names()
+    }
+
+    /// The definition of a workflow that is in force.
+    #[must_use]
+    pub fn definition(&self, id: &WorkflowId) -> Option<Arc<Workflow>> {
+        self.workflows.get(id).filter(|one| one.is_present()).map(|one| one.definition().clone())
     }
 
     /// Whether a workflow is frozen; none if there is no such workflow, which can't be frozen either.

@@ -53,6 +53,15 @@ pub enum Refusal {
         /// Their size as JSON, in bytes.
         bytes: usize,
     },
+    /// A value is nested too deeply. In words.
+    TooDeep(String),
+    /// What would be stored could not be read back, and nothing was done.
+    Unreadable {
+        /// The part that could not, in words.
+        what: String,
+        /// The reason, in words.
+        why: String,
+    },
     /// The arguments are not those that the parameters of the workflow expect.
     ArgumentsMismatched {
         /// The workflow.
@@ -171,6 +180,8 @@ impl Refusal {
             Refusal::AlreadyDisabled(_) => "already-disabled",
             Refusal::NotPausable(_) => "not-pausable",
             Refusal::ArgumentsTooLarge { .. } => "arguments-too-large",
+            Refusal::TooDeep(_) => "too-deep",
+            Refusal::Unreadable { .. } => "unreadable",
             Refusal::ArgumentsMismatched { .. } | Refusal::InputsMismatched { .. } => "arguments-mismatched",
             Refusal::NeverCameToBe(_) => "slot-not-found",
             Refusal::NotInSchedule(_) => "not-in-schedule",
@@ -225,6 +236,10 @@ impl std::fmt::Display for Refusal {
                 write!(f, "{id} is an event schedule, which is enabled and disabled, and never paused")
             }
             Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
+            Refusal::TooDeep(words) => f.write_str(words),
+            Refusal::Unreadable { what, why } => {
+                write!(f, "{what} could not be read back once it is stored, and nothing was done: {why}")
+            }
             Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
             Refusal::NeverCameToBe(slot) => write!(f, "{} does not exist: expected {}", slot.short(), expected(slot)),
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),

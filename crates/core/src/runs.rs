@@ -2,7 +2,7 @@
 
 use kelos_model::flow::{FLOW, FOR_EACH, is_carried_out_by_the_scheduler};
 use kelos_model::retry::scramble;
-use kelos_model::run::{Report, beyond_largest};
+use kelos_model::run::Report;
 use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState};
 
 use serde_json::{Map, Value};
@@ -136,22 +136,22 @@ impl Core {
         self.turn.command(Command::CancelRun { run: run.clone(), executor, external_id });
     }
 
-    /// Takes the outputs of a run. If they are too large they are not kept and the run fails when it ends, since the
-    /// slots that wait for them would go without.
+    /// Takes the outputs of a run. If they are too large or too deep they are not kept and the run fails when it ends, since
+    /// the slots that wait for them would go without.
     fn gave(&mut self, run: &RunId, outputs: Map<String, Value>) {
         // A run that another scheduler started and this one adopted may have no record here.
         let Some(known) = self.slots.run_mut(&run.slot) else { return };
-        known.gave_too_much = beyond_largest(&outputs);
-        if known.gave_too_much.is_none() && known.run.outputs.as_deref() != Some(&outputs) {
+        known.gave_wrong = Outcome::of_unkept(&outputs);
+        if known.gave_wrong.is_none() && known.run.outputs.as_deref() != Some(&outputs) {
             self.record_of_run(run, |run| SlotEvent::Gave { run, outputs: outputs.clone() });
         }
     }
 
     /// Records the end of a run that was not cancelled.
     pub(crate) fn ended(&mut self, run: &RunId, outcome: Outcome) {
-        let too_much = self.slots.run_mut(&run.slot).and_then(|run| run.gave_too_much);
-        let outcome = match (outcome, too_much) {
-            (Outcome::Succeeded, Some(bytes)) => Outcome::gave_too_much(bytes),
+        let wrong = self.slots.run_mut(&run.slot).and_then(|run| run.gave_wrong.clone());
+        let outcome = match (outcome, wrong) {
+            (Outcome::Succeeded, Some(failed)) => failed,
             (outcome, _) => outcome,
         };
         if outcome == Outcome::Succeeded {

@@ -34,6 +34,8 @@ fn all() -> Vec<Refusal> {
         Refusal::AlreadyEnabled(workflow()),
         Refusal::AlreadyDisabled(workflow()),
         Refusal::ArgumentsTooLarge { bytes: 70_000 },
+        Refusal::Unreadable { what: "the definition of w".to_owned(), why: "a field is missing".to_owned() },
+        Refusal::TooDeep("the value is nested 65 levels deep, expected at most 64".to_owned()),
         Refusal::ArgumentsMismatched {
             workflow: workflow(),
             mistakes: vec!["n is missing, expected a number such as 2.5".to_owned(), "x is no parameter".to_owned()],

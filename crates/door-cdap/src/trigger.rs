@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kelos_front::fault::Fault;
 use kelos_model::facts::ENDS;
 use kelos_model::mistakes::weekday_names;
+use kelos_model::nesting::DEEPEST;
 use kelos_model::project::{DEFAULT_VERSION, ProjectName, dataset, dataset_parts};
 use kelos_model::time::{Firing, Zone};
 use kelos_model::{SlotState, Trigger, WorkflowId};
@@ -17,16 +18,13 @@ use super::kind::{self, Kind};
 
 const TYPES: &str = "TIME, PARTITION, PROGRAM_STATUS, AND, OR or SIGNAL";
 
-/// Deepest nesting.
-const DEEPEST: usize = 32;
-
 /// Reads a trigger.
 pub(super) fn read(field: &Field<'_>, catalogue: &Catalogue<'_>) -> Result<Trigger, Fault> {
     nested(field, catalogue, 0)
 }
 
 fn nested(field: &Field<'_>, catalogue: &Catalogue<'_>, depth: usize) -> Result<Trigger, Fault> {
-    if depth > DEEPEST {
+    if depth >= DEEPEST {
         return Err(field.refused(&format!("expected triggers to be nested at most {DEEPEST} deep")));
     }
     let kind = field.need("type", TYPES)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use kelos_model::nesting::{self, ValueError};
 use kelos_sandbox::ProblemCode;
 use kelos_sandbox::apps::{Mistake, Position};
 use serde::de::DeserializeOwned;
@@ -62,6 +63,14 @@ impl<'a> JsonReader<'a> {
                 "not JSON: there is a NUL character",
             );
             self.mistakes.push(nul);
+            return None;
+        }
+        // The parser has no limit of its own; of what is less deep, each app is checked.
+        if let Err(ValueError::TooDeep(error)) = nesting::value(self.text.as_bytes())
+            && error.levels > 2 * nesting::DEEPEST
+        {
+            let deep = self.found(Range { start: 0, end: 0 }, ProblemCode::SyntaxError, format!("the file is {error}"));
+            self.mistakes.push(deep);
             return None;
         }
         match parse_to_ast(self.text, &CollectOptions::default(), &options) {

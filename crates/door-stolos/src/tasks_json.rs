@@ -187,6 +187,9 @@ impl<'a> Reader<'a> {
         let before = self.reading.counts();
         let first = self.places.insert(id.clone(), (self.reading.place(property.range), GroupPositions::new()));
         let read = self.sound_or_not(&id, property);
+        if let Some(Err(problem)) = read.as_ref().map(Workflow::check_nesting) {
+            self.reading.mistake(property.range, problem);
+        }
         if let Some(first) = first {
             // The duplicate name was reported before.
             self.places.insert(id, first);

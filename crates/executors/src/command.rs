@@ -162,7 +162,7 @@ pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
 /// Reports that a run has ended, and before that what it gives. One that gave more than is kept did not succeed.
 async fn report_end(launcher: &Launcher, run: &RunId, exit: Exit, reports: &Reports) {
     let outcome = match (launcher.outputs(&run_ref(run)).await, outcome_of(exit)) {
-        (Err(bytes), Outcome::Succeeded) => Outcome::gave_too_much(bytes),
+        (Err(failed), Outcome::Succeeded) => failed,
         (Ok(Some(outputs)), outcome) => {
             reports.run(run, Report::Gave { outputs });
             outcome

@@ -7,6 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use kelos_engine::secrets::Mask;
+use kelos_model::nesting;
 use kelos_tls::{Trust, explain};
 pub use reqwest::header;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -157,7 +158,7 @@ impl Answer {
     /// The body as a JSON value, where it is one.
     #[must_use]
     pub fn json(&self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&self.body).ok()
+        nesting::read(&self.body).ok()
     }
 
     /// A header as text.

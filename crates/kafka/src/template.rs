@@ -1,5 +1,6 @@
 //! Texts with places for parts of a message: `${key}`, `${value/order/id}`.
 
+use kelos_model::nesting;
 use serde_json::Value;
 
 use crate::message::IncomingMessage;
@@ -40,7 +41,7 @@ impl<'m> MessageView<'m> {
     pub(crate) fn new(message: &'m IncomingMessage) -> MessageView<'m> {
         let value = match message.value.as_deref() {
             None => Ok(Value::Null),
-            Some(bytes) => serde_json::from_slice(bytes).map_err(|error| format!("its value is no JSON: {error}")),
+            Some(bytes) => nesting::read(bytes).map_err(|error| format!("its value is no JSON: {error}")),
         };
         MessageView { message, value }
     }

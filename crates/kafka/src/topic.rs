@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::id::is_invisible;
+use kelos_model::nesting;
 use kelos_model::project::dataset_named;
 use kelos_model::run::beyond_largest;
 use kelos_model::{Occurrence, RunName, SlotKey, SlotRef, WorkflowId};
@@ -211,6 +212,7 @@ impl Meaning {
                 if let Some(bytes) = beyond_largest(&payload) {
                     return Err(format!("its payload has {bytes} bytes, expected at most 65536"));
                 }
+                nesting::check(&payload).map_err(|error| format!("its payload is {error}"))?;
                 let run = to.as_ref().map(|(workflow, run)| slot(&workflow.text(reading)?, &run.text(reading)?));
                 Ok(Occurrence::Signal { name, payload, run: run.transpose()? })
             }

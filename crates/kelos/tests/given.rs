@@ -106,6 +106,28 @@ fn tells() -> Workflow {
     program("b", json!({ "command": ["sh", "-c", script, "sh", "${taken} of ${own}"] }))
 }
 
+/// Deeper outputs once were stored, and could not be read again.
+#[tokio::test]
+async fn a_run_that_gives_what_is_nested_too_deeply_fails_and_says_what_to_do() {
+    for (levels, code) in
+        [(64, "succeeded"), (65, "outputs-too-deep"), (126, "outputs-too-deep"), (300, "outputs-too-deep")]
+    {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        let script = format!("printf '{{\"o\": {open}1{close}}}' > \"$KELOS_OUTPUTS\"");
+        let bench = Bench::start(vec![program("a", json!({ "shell": script }))]);
+        bench.fire("a", &[]).await;
+        let (_, told) = bench.end_of("a").await;
+        let outcome = bench.run_of("a").outcome.unwrap();
+        assert_eq!(outcome.code(), code, "{levels}: {outcome}");
+        if levels > 64 {
+            let words = format!("nested {levels} levels deep, expected at most 64");
+            assert!(outcome.to_string().contains(&words), "{outcome}");
+            assert!(told.contains(&format!("what it wrote to KELOS_OUTPUTS is left out: it is {words}")), "{told}");
+        }
+        bench.node.stop().await;
+    }
+}
+
 /// Whoever waits for what is too large to be kept would go without it.
 #[tokio::test]
 async fn a_run_that_gives_too_much_fails_and_says_what_to_do() {

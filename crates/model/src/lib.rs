@@ -26,6 +26,7 @@ pub mod inputs;
 pub mod jobs;
 pub mod key;
 pub mod mistakes;
+pub mod nesting;
 pub mod parameter;
 pub mod paths;
 pub mod permit;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::id::{PoolId, WorkflowId};
 use crate::key::{SlotKey, SlotRef};
+use crate::nesting::{TooDeep, check_object};
 use crate::parameter::Arguments;
 
 /// A run's name: derived from its slot and number, so that a repeated start is recognised.
@@ -138,6 +139,10 @@ impl FailureCode {
     pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
     /// It gave more than a run keeps.
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
+    /// What it gave is nested too deeply.
+    pub const OUTPUTS_TOO_DEEP: FailureCode = FailureCode(Cow::Borrowed("outputs-too-deep"));
+    /// What it gave could not be read back once it is stored.
+    pub const OUTPUTS_UNREADABLE: FailureCode = FailureCode(Cow::Borrowed("outputs-unreadable"));
     /// It would have been given more than a run keeps.
     pub const ARGUMENTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("arguments-too-large"));
     /// It would have been given other arguments than its parameters expect.
@@ -171,6 +176,27 @@ impl Outcome {
             "its outputs have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
         );
         Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_TOO_LARGE) }
+    }
+
+    /// The failure of a run whose outputs are nested too deeply.
+    #[must_use]
+    pub fn gave_too_deep(error: TooDeep) -> Outcome {
+        let reason = format!("its outputs are {error}: flatten them, or give what is deep as a text of JSON");
+        Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_TOO_DEEP) }
+    }
+
+    /// The failure of a run whose outputs could not be read back once they are stored, for a reason in words.
+    #[must_use]
+    pub fn gave_unreadable(why: &str) -> Outcome {
+        let reason = format!("its outputs could not be read back once they are stored: {why}");
+        Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_UNREADABLE) }
+    }
+
+    /// The failure of a run whose outputs are not kept: they are too large or nested too deeply. None if they are kept.
+    #[must_use]
+    pub fn of_unkept(outputs: &Map<String, Value>) -> Option<Outcome> {
+        let is_too_deep = || check_object(outputs.values()).err().map(Outcome::gave_too_deep);
+        beyond_largest(outputs).map(Outcome::gave_too_much).or_else(is_too_deep)
     }
 
     /// A run that was never started, and won't be.

@@ -1,8 +1,9 @@
 //! Both written forms of triggers: what is printed reads back as the same, and what is wrong is told with its place.
 
 use kelos_model::facts::ENDS;
-use kelos_model::form::{DEEPEST, Nests, Position, SIGNATURES, Signature};
+use kelos_model::form::{Nests, Position, SIGNATURES, Signature};
 use kelos_model::function::FunctionRef;
+use kelos_model::nesting::DEEPEST;
 use kelos_model::probe::Conditions;
 use kelos_model::project::dataset_named;
 use kelos_model::time::{Firing, Zone};
@@ -16,7 +17,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         "[a-z]{1,6}",
-        "[a-z0-9 /${}\"\\\\:@é✓\n\t(),=+*]{0,16}",
+        "[a-z0-9 /${}\"\\\\:@é✓(),=+*]{0,16}",
         "(base|glob|minCount) ?=[a-z(),]{0,4}",
     ]
 }

@@ -242,6 +242,9 @@ impl Desk {
             let words = format!("the parameters of {:?} are wrong: {}", workflow.id.as_str(), mistakes.join("; "));
             return Err(ScriptRefusal::new(ProblemCode::BadArgument, words));
         }
+        workflow.check_nesting().map_err(|problem| {
+            ScriptRefusal::new(ProblemCode::BadArgument, format!("{:?}: {problem}", workflow.id.as_str()))
+        })?;
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());
         workflows.push(Workflow { project: self.project().to_string(), ..workflow });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::constraint::Constraint;
 use kelos_model::flow::Flow;
+use kelos_model::nesting;
 use kelos_model::parameter::Parameters;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Source, WaitStart};
@@ -89,7 +90,7 @@ impl ScheduleDraft {
 
 impl Draft {
     pub(crate) fn parse(json: &str) -> Result<Draft, String> {
-        serde_json::from_str(json).map_err(|error| error.to_string())
+        nesting::read(json.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// The workflow, defined in `line` of `file`.

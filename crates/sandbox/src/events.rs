@@ -6,6 +6,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use kelos_model::arguments::{MAPPING, check_mapping};
 use kelos_model::mistakes::parameter_mistakes;
+use kelos_model::nesting;
 use kelos_model::parameter::Parameters;
 use kelos_model::project::{self, Member, ProjectName};
 use kelos_model::time::{Firing, Zone};
@@ -147,7 +148,7 @@ impl Desk {
 
     fn define_program(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
-        let draft: ProgramDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let draft: ProgramDraft = nesting::read(json.as_bytes()).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], draft.kind.as_deref(), &draft.name)?;
         self.is_free(&id, "a program")?;
         let keys = Keys::Requests(Box::new(Program { name: draft.name, kind: draft.kind }));
@@ -164,7 +165,7 @@ impl Desk {
 
     fn define_schedule(&self, json: &str, stack: &str) -> Result<(), ScriptRefusal> {
         self.is_defining()?;
-        let draft: EventDraft = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let draft: EventDraft = nesting::read(json.as_bytes()).map_err(|error| error.to_string())?;
         let id = self.program_id([None, None, None], None, &draft.name)?;
         self.is_free(&id, "a schedule")?;
         let program = self.program_id([None, None, None], None, &draft.program)?;
@@ -349,7 +350,7 @@ fn without_place(words: &str) -> String {
 
 /// Checks parameters that are given as JSON.
 fn parameters(json: &str) -> Result<(), String> {
-    let read: Result<Parameters, _> = serde_json::from_str(json);
+    let read: Result<Parameters, _> = nesting::read(json.as_bytes());
     read.map(drop).map_err(|error| without_place(&error.to_string()))
 }
 

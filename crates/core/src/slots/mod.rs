@@ -55,8 +55,8 @@ pub(crate) struct LiveRun {
     pub(crate) attempts: Option<u32>,
     /// The reason why the executor deferred the start, and the number of deferrals.
     pub(crate) deferred: Option<(String, u32)>,
-    /// The size of its outputs in bytes, if that is more than a run keeps. It can't succeed then.
-    pub(crate) gave_too_much: Option<usize>,
+    /// The failure of a run whose outputs are not kept, if that is so. It can't succeed then.
+    pub(crate) gave_wrong: Option<Outcome>,
 }
 
 impl LiveRun {
@@ -125,7 +125,7 @@ impl SlotTable {
         let Some(live) = self.whole_mut(&run.id.slot).filter(|live| live.slot.last_run == run.id.number) else {
             return;
         };
-        live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None, gave_too_much: None }));
+        live.run = Some(Box::new(LiveRun { run, worker: None, attempts: None, deferred: None, gave_wrong: None }));
     }
 
     /// A slot; none if it is not in memory.
@@ -558,7 +558,7 @@ fn follow_run(
         };
         let worker = worker.as_deref().map(Arc::from);
         live.run =
-            Some(Box::new(LiveRun { run: run.clone(), worker, attempts: None, deferred: None, gave_too_much: None }));
+            Some(Box::new(LiveRun { run: run.clone(), worker, attempts: None, deferred: None, gave_wrong: None }));
         return Some(run);
     }
     let outcome = match what {

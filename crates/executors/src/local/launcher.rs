@@ -289,12 +289,15 @@ impl Launcher {
     /// The outputs of a run, if its command wrote valid ones.
     ///
     /// # Errors
-    /// Their size in bytes, if that is more than a run keeps.
-    pub async fn outputs(&self, run: &RunRef) -> Result<Option<Map<String, Value>>, usize> {
+    /// The failure of the run, if they are not kept although it goes without them.
+    pub async fn outputs(&self, run: &RunRef) -> Result<Option<Map<String, Value>>, kelos_model::Outcome> {
         let dir = self.inner.dirs.path(run);
         match spawn_blocking(move || read_outputs(&dir)).await {
             Ok(Ok(outputs)) => Ok(outputs),
-            Ok(Err(Unsound::TooLarge(bytes))) => Err(usize::try_from(bytes).unwrap_or(usize::MAX)),
+            Ok(Err(Unsound::TooLarge(bytes))) => {
+                Err(kelos_model::Outcome::gave_too_much(usize::try_from(bytes).unwrap_or(usize::MAX)))
+            }
+            Ok(Err(Unsound::TooDeep(error))) => Err(kelos_model::Outcome::gave_too_deep(error)),
             Ok(Err(Unsound::Other(_))) | Err(_) => Ok(None),
         }
     }

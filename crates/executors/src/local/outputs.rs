@@ -1,7 +1,7 @@
 //! The outputs of a command for the runs that it triggers: a JSON object that it writes to a file of its run.
 //!
-//! A file with invalid content never fails the run: it is ignored, and the log gives the reason. One that is too large
-//! fails the run, because triggered runs would lack it. Where a command is given secrets or is another user's, it writes to
+//! A file with invalid content never fails the run: it is ignored, and the log gives the reason. One that is too large or
+//! nested too deeply fails the run, because triggered runs would lack it. Where a command is given secrets or is another user's, it writes to
 //! another file, from which the shim takes what may be kept.
 
 use std::fs::{self, DirBuilder, File};
@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kelos_engine::secrets::Mask;
+use kelos_model::nesting::{self, TooDeep, ValueError};
 use kelos_model::run::LARGEST_GIVEN;
 use serde_json::{Map, Value};
 
@@ -30,12 +31,18 @@ pub(crate) const OUTPUTS_VARIABLE: &str = "KELOS_OUTPUTS";
 /// More is not taken: what a run gives is kept in the log of events.
 const LARGEST: u64 = LARGEST_GIVEN as u64;
 
+/// As many levels of outputs that have too many are told to the server.
+const KEPT_LEVELS: usize = LARGEST_GIVEN / 2;
+
 /// The reason for which outputs are not accepted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unsound {
     /// It has so many bytes.
     #[error("it has {0} bytes, expected {LARGEST} at the most")]
     TooLarge(u64),
+    /// It has so many levels.
+    #[error("it is {0}")]
+    TooDeep(TooDeep),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
@@ -74,9 +81,10 @@ fn read_file(path: &Path, user: Option<&SystemUser>) -> Result<Option<Map<String
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| Unsound::Other(error.to_string()))?;
     let wrong =
         |what: String| Unsound::Other(format!("it is no JSON object ({what}), expected such as {{\"rows\": 12}}"));
-    match serde_json::from_slice(&bytes) {
+    match nesting::value(&bytes) {
         Ok(Value::Object(outputs)) => Ok(Some(outputs)),
         Ok(_) => Err(wrong("but another value".to_owned())),
+        Err(ValueError::TooDeep(error)) => Err(Unsound::TooDeep(error)),
         // An empty file was made by a redirection that had nothing to say.
         Err(_) if bytes.iter().all(u8::is_ascii_whitespace) => Ok(None),
         Err(error) => Err(wrong(error.to_string())),
@@ -137,6 +145,12 @@ impl OutputsPlace {
             Err(Unsound::TooLarge(bytes)) => File::create(self.dir.join(OUTPUTS))
                 .and_then(|file| file.set_len(*bytes))
                 .map_err(|error| error.to_string()),
+            // Nor are they kept here: the server finds as many levels, and nothing in them.
+            Err(Unsound::TooDeep(TooDeep { levels })) => {
+                let levels = (*levels).min(KEPT_LEVELS);
+                let empty = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+                self.keep(empty.as_bytes()).map_err(|error| error.to_string())
+            }
             _ => Ok(()),
         };
         discard(&self.dir, self.user.as_ref().and(self.path.parent()));
@@ -197,6 +211,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(OUTPUTS)).unwrap();
         assert_eq!(read_outputs(dir.path()).unwrap_err().to_string(), "it is not a file");
+    }
+
+    #[test]
+    fn outputs_that_are_nested_too_deeply_are_not_taken() {
+        let nested = |levels: usize| format!("{{\"o\": {}1{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert!(read(&nested(64)).unwrap().is_some());
+        for levels in [65, 127, 128, 1000] {
+            assert_eq!(read(&nested(levels)), Err(Unsound::TooDeep(TooDeep { levels })));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let place = OutputsPlace::prepare(dir.path(), "tag", None, true).unwrap();
+        let mask = Mask::of(&["hunter2".to_owned()]);
+        fs::write(place.path(), nested(65).replace('1', "\"hunter2\"")).unwrap();
+        assert_eq!(place.take(&mask), Err(Unsound::TooDeep(TooDeep { levels: 65 })));
+        assert_eq!(read_outputs(dir.path()), Err(Unsound::TooDeep(TooDeep { levels: 65 })), "the server is told, too");
     }
 
     #[test]

@@ -432,9 +432,7 @@ impl HubState {
             other => other,
         };
         let report = match (report, outputs) {
-            (Report::Ended { outcome: Outcome::Succeeded }, Err(bytes)) => {
-                Report::Ended { outcome: Outcome::gave_too_much(bytes) }
-            }
+            (Report::Ended { outcome: Outcome::Succeeded }, Err(outcome)) => Report::Ended { outcome },
             (report @ Report::Ended { .. }, Ok(Some(outputs))) => {
                 entry.reports.run(run, Report::Gave { outputs });
                 report

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use kelos_model::RunId;
+use kelos_model::nesting;
 use kelos_wire::{FoldersDto, RemoteWorkerDto, WorkerFoldersDto};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -203,7 +204,7 @@ impl Disk {
     pub(super) fn held(&self) -> Vec<HeldRun> {
         let entries = fs::read_dir(self.folder.join(HELD)).into_iter().flatten().flatten();
         let whole = entries.map(|entry| entry.path()).filter(|path| path.extension().is_none());
-        whole.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
+        whole.filter_map(|path| nesting::read(&fs::read(path).ok()?).ok()).collect()
     }
 }
 
@@ -257,7 +258,7 @@ impl HeldRuns {
             let read = match fs::read(&path) {
                 // The server has just heard of its end.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                read => read.and_then(|text| Ok(serde_json::from_slice::<HeldRun>(&text)?)),
+                read => read.and_then(|text| Ok(nesting::read::<HeldRun>(&text)?)),
             };
             folders.insert(self.dirs.path(&run_ref(&at(&path, read)?.run)));
         }

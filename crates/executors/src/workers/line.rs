@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kelos_model::nesting;
 use kelos_tls::Trust;
 use kelos_wire::{AssignmentDto, OfferRequest, ProblemDetailsDto};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -87,7 +88,7 @@ impl Door for RemoteLine {
         let answer = self.send(Method::POST, &path, offer).await?;
         let detail = || detail(&answer);
         match answer.status {
-            StatusCode::OK => serde_json::from_slice(&answer.body)
+            StatusCode::OK => nesting::read(&answer.body)
                 .map_err(|error| NoAnswer::Never(format!("understand the server at {}: {error}", self.base))),
             StatusCode::GONE => Err(NoAnswer::GivenUp(detail())),
             StatusCode::NOT_FOUND | StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {

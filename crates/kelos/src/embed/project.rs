@@ -367,7 +367,10 @@ impl Project {
             }
             first.insert(&job.id, job);
             match job.workflow(&self.name, version.as_ref()) {
-                Ok(workflow) => workflows.push(workflow),
+                Ok(workflow) => {
+                    mistakes.extend(workflow.check_nesting().err().map(|problem| job.mistake(problem)));
+                    workflows.push(workflow);
+                }
                 Err(more) => mistakes.extend(more),
             }
         }

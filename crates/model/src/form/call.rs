@@ -315,10 +315,16 @@ impl Integer for u64 {
 
 impl Argument<'_> {
     fn text(&self) -> Result<&str, FormError> {
-        match &self.value {
-            ArgumentValue::Word(word) => Ok(word),
-            ArgumentValue::Json(Value::String(text)) => Ok(text),
-            ArgumentValue::Json(_) => Err(self.wrong(format!("{self} is not a text: expected one in quotes"))),
+        let text: &str = match &self.value {
+            ArgumentValue::Word(word) => word,
+            ArgumentValue::Json(Value::String(text)) => text,
+            ArgumentValue::Json(_) => return Err(self.wrong(format!("{self} is not a text: expected one in quotes"))),
+        };
+        match text.chars().find(|letter| letter.is_control()) {
+            Some(control) => {
+                Err(self.wrong(format!("{self} has the control character {control:?}: expected a text without any")))
+            }
+            None => Ok(text),
         }
     }
 

@@ -20,12 +20,10 @@ pub use error::{FormError, Place};
 pub use triggers::SIGNATURES;
 
 use crate::constraint::Constraint;
+use crate::nesting::DEEPEST;
 use crate::time::Zone;
 use crate::trigger::Trigger;
 use notation::Grammar;
-
-/// Triggers are nested so deep at the most, where they are read.
-pub const DEEPEST: usize = 64;
 
 impl Trigger {
     /// Reads the text form: `and(time(0 4 * * *), partitions(purchases, 4))`. Times that name no zone are in the one given.

@@ -65,12 +65,34 @@ impl Firing {
     /// Reads an expression: five fields as crontab does, six and seven as Quartz does. Blanks at its end say nothing, as in Java.
     ///
     /// # Errors
-    /// When it has another number of fields, separated by single spaces, when a field is wrong, or when it never fires.
+    /// When it has another number of fields, separated by single spaces, when a field is wrong, when it has control characters, or
+    /// when it never fires.
     pub fn parse(text: &str, zone: Zone) -> Result<Firing, FiringError> {
+        Firing::read_by(CronDialect::Unix, text, zone, Cron::parse)
+    }
+
+    /// Reads an expression that was stored, by the dialect that was stored with it. Versions before control characters were refused took
+    /// them as blanks.
+    ///
+    /// # Errors
+    /// As [`Firing::parse`] does, but for control characters.
+    pub fn read_stored(dialect: CronDialect, text: &str, zone: Zone) -> Result<Firing, FiringError> {
+        Firing::read_by(dialect, text, zone, Cron::read_stored)
+    }
+
+    fn read_by(
+        dialect: CronDialect,
+        text: &str,
+        zone: Zone,
+        read: impl Fn(&str) -> Result<Cron, CronError>,
+    ) -> Result<Firing, FiringError> {
         let text = trimmed(text);
+        let as_quartz = quartz(text).and_then(|longer| Ok(read(&longer)?));
+        if dialect == CronDialect::Quartz {
+            return Firing::of(text, as_quartz?, zone);
+        }
         fields(text)?;
-        let cron = Cron::parse(text)?;
-        let as_quartz = quartz(text).and_then(|longer| Ok(Cron::parse(&longer)?));
+        let cron = read(text)?;
         let is_same = |longer: &Cron| longer.has_same_times(&cron);
         let cron = as_quartz.ok().filter(is_same).unwrap_or(cron);
         Firing::of(text, cron, zone)
@@ -81,8 +103,7 @@ impl Firing {
     /// # Errors
     /// As [`Firing::parse`] does.
     pub fn read_by_quartz(text: &str, zone: Zone) -> Result<Firing, FiringError> {
-        let text = trimmed(text);
-        Firing::of(text, Cron::parse(&quartz(text)?)?, zone)
+        Firing::read_by(CronDialect::Quartz, text, zone, Cron::parse)
     }
 
     fn of(text: &str, cron: Cron, zone: Zone) -> Result<Firing, FiringError> {
@@ -115,7 +136,8 @@ impl Firing {
     #[must_use]
     pub fn is_of_quartz_alone(&self) -> bool {
         let has_five = self.text.split(' ').count() == 5;
-        has_five && !self.is_of_unix_alone() && Firing::parse(&self.text, self.zone().clone()).as_ref() != Ok(self)
+        let by_crontab = || Firing::read_stored(CronDialect::Unix, &self.text, self.zone().clone());
+        has_five && !self.is_of_unix_alone() && by_crontab().as_ref() != Ok(self)
     }
 
     /// Its zone.

@@ -7,6 +7,7 @@ pub mod flow;
 mod keys;
 mod lateness;
 mod opening;
+mod nesting;
 mod past;
 mod pool;
 mod row;

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
+use kelos_model::nesting::{self, ValueError};
 use kelos_model::time::{Zone, parse_instant};
 use kelos_model::{BackfillId, RunId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
@@ -119,9 +120,24 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize)
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Fault> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| unread_at(&error))?;
+    let read = match serde_path_to_error::deserialize(&mut json) {
+        Ok(read) => read,
+        Err(error) if error.inner().is_syntax() => return deep(text).unwrap_or_else(|| Err(unread_at(&error))),
+        Err(error) => return Err(unread_at(&error)),
+    };
     json.end().map_err(|error| unread(&error, ""))?;
     Ok(read)
+}
+
+/// Reads a body that is deeper than the reader of JSON goes, so that the refusal says which value is nested too deeply. None if it is not.
+fn deep<T: DeserializeOwned>(text: &[u8]) -> Option<Result<T, Fault>> {
+    match (nesting::read(text), nesting::value(text)) {
+        (Ok(value), _) => Some(part(value)),
+        (Err(_), Err(ValueError::TooDeep(error))) => {
+            Some(Err(Fault::bad_request("too-deep", format!("the body is {error}"))))
+        }
+        _ => None,
+    }
 }
 
 /// Something in a body of JSON.

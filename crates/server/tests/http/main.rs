@@ -35,6 +35,7 @@ mod graph;
 mod groups;
 mod guard;
 mod jobs;
+mod limits;
 mod logs;
 mod metrics;
 mod native;

@@ -1,6 +1,6 @@
 //! Cron expressions: of five fields as crontab reads them, and of six or seven as Quartz does.
 //!
-//! The fields are separated by blanks. A [`Cron`] knows no time zone: it is a set of civil times, from 1970 to
+//! The fields are separated by blanks; control characters, of which tabs are some, are refused. A [`Cron`] knows no time zone: it is a set of civil times, from 1970 to
 //! 2199, to the second. [`CronSchedule`](super::CronSchedule) places it in a zone.
 //!
 //! # Unix
@@ -90,6 +90,16 @@ impl Cron {
     ///
     /// Refuses what these refuse; the error names the field, its place, and what was expected.
     pub fn parse(expression: &str) -> Result<Cron, CronError> {
+        parse::without_control_characters(expression)?;
+        parse::parse(expression)
+    }
+
+    /// Reads an expression that was stored. Versions before control characters were refused took them as blanks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cron::parse`] does, but for control characters.
+    pub fn read_stored(expression: &str) -> Result<Cron, CronError> {
         parse::parse(expression)
     }
 
@@ -204,8 +214,9 @@ impl Serialize for Cron {
 
 impl<'de> Deserialize<'de> for Cron {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Cron, D::Error> {
+        // What is planned of a workflow is stored in this form, and no door takes it.
         let text = String::deserialize(deserializer)?;
-        Cron::parse(&text).map_err(serde::de::Error::custom)
+        Cron::read_stored(&text).map_err(serde::de::Error::custom)
     }
 }
 
@@ -258,6 +269,21 @@ mod tests {
             message("0 0 0 * * *"),
             r#"day-of-week field "*" chooses days, and so does day-of-month: expected "?" in exactly one of day-of-month and day-of-week (field 6 of "0 0 0 * * *")"#
         );
+    }
+
+    #[test]
+    fn control_characters_are_refused() {
+        assert_eq!(
+            message("0 4\t* * *"),
+            r#"hour field "\t" is a control character: expected blanks between the fields (field 2 of "0 4\t* * *")"#
+        );
+        for control in ('\0'..=' ').chain('\u{7f}'..='\u{9f}').filter(|one| one.is_control()) {
+            for expression in ["# 4 * * *", "0 4 * * *#", "#0 4 * * *", "0 4 #* * *", "0 0 4# * * ?", "0 0 4 * * ? #"] {
+                let expression = expression.replace('#', &control.to_string());
+                assert!(Cron::parse(&expression).is_err(), "{expression:?}");
+            }
+        }
+        assert_eq!(Cron::read_stored("0\t4 * * *").expect("an expression").as_str(), "0\t4 * * *");
     }
 
     #[test]

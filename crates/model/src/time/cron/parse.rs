@@ -9,6 +9,18 @@ use super::error::{CronDialect, CronError, CronField, Fault};
 use super::item::{self, Draft};
 use super::{Cron, DayTimes, unix};
 
+/// Refuses control characters, which are seen nowhere and are taken for blanks by one reader and not by another.
+pub(super) fn without_control_characters(expression: &str) -> Result<(), CronError> {
+    let Some((at, found)) = expression.char_indices().find(|(_, letter)| letter.is_control()) else { return Ok(()) };
+    let dialect = CronDialect::Unix;
+    let before = pieces(expression, 0..at, |letter| letter == ' ').len();
+    let is_within = !expression[..at].ends_with(' ') && at > 0;
+    let field = dialect.fields().get(before - usize::from(is_within)).or(dialect.fields().last()).copied();
+    let fault = Fault { problem: "is a control character".into(), expected: "blanks between the fields".into() };
+    let field = field.unwrap_or(CronField::Minute);
+    Err(Source { expression, dialect }.error(field, at..at + found.len_utf8(), fault))
+}
+
 /// Reads a whole expression.
 pub(super) fn parse(expression: &str) -> Result<Cron, CronError> {
     let spans = fields(expression)?;

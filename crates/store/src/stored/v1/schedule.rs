@@ -6,7 +6,7 @@ use jiff::civil::Weekday;
 use kelos_model::WorkflowId;
 use kelos_model::time::Window;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
-use kelos_model::time::{Calendar, CalendarUnit, Cron, CronSchedule, Dates, Firing, WEEKEND, Zone};
+use kelos_model::time::{Calendar, CalendarUnit, Cron, CronDialect, CronSchedule, Dates, Firing, WEEKEND, Zone};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -163,7 +163,7 @@ impl Form<Cron> for StoredCron {
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cron, D::Error> {
-        Cron::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        Cron::read_stored(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -227,8 +227,8 @@ impl Form<Firing> for StoredFiring {
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Firing, D::Error> {
         let StoredFiring { cron, zone, unix } = StoredFiring::deserialize(deserializer)?;
-        let firing = if unix { Firing::parse(&cron, zone) } else { Firing::read_by_quartz(&cron, zone) };
-        firing.map_err(D::Error::custom)
+        let dialect = if unix { CronDialect::Unix } else { CronDialect::Quartz };
+        Firing::read_stored(dialect, &cron, zone).map_err(D::Error::custom)
     }
 }
 
