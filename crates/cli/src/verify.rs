@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_checkpoints::Comparison;
 use kelos_explain::verify::{Disagreement, Verification, verify};
 use kelos_model::history::RemovedHistory;
-use kelos_store::{Queries, StoredState};
+use kelos_store::{Queries, StoredState, UnreadableRow};
 use kelos_store_sqlite::SqliteStore;
 use kelos_wire::Instant;
 use serde_json::{Value, json};
@@ -43,6 +43,7 @@ const NAMED: usize = 100;
 /// All that was found.
 struct Findings {
     damage: Vec<String>,
+    unreadable: Vec<UnreadableRow>,
     verified: Verification,
     trimmed: RemovedHistory,
     against: Option<Comparison>,
@@ -76,7 +77,14 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
     let verified = verified.map_err(|error| Failure::of_store(&error))?;
     let compared = checkpoints.map(|evidence| evidence.compare(&*reader, verified.broken_at)).transpose();
     let trimmed = reader.removed_history().map_err(|error| Failure::of_store(&error))?;
-    let found = Findings { damage, verified, trimmed, against: compared.map_err(|error| Failure::of_store(&error))? };
+    let unreadable = reader.unreadable(NAMED).map_err(|error| Failure::of_store(&error))?;
+    let found = Findings {
+        damage,
+        unreadable,
+        verified,
+        trimmed,
+        against: compared.map_err(|error| Failure::of_store(&error))?,
+    };
     if args.form.json {
         text::json(&found.written(args));
     } else {
@@ -87,7 +95,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<u8, Failure> {
 
 impl Findings {
     fn is_sound(&self, args: &VerifyArgs) -> bool {
-        let is_whole = self.damage.is_empty() && (args.accept || self.verified.disagreements.is_empty());
+        let agrees = self.verified.disagreements.is_empty() && self.unreadable.is_empty();
+        let is_whole = self.damage.is_empty() && (args.accept || agrees);
         is_whole && self.against.as_ref().is_none_or(|compared| compared.contradictions.is_empty())
     }
 
@@ -103,6 +112,7 @@ impl Findings {
             "events": events,
             "slots": slots,
             "damage": self.damage,
+            "unreadable": self.unreadable.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "disagreements": disagreements.iter().map(place).collect::<Vec<_>>(),
         });
         if let Some(until) = self.trimmed.at {
@@ -117,6 +127,7 @@ impl Findings {
 
     fn print(&self, args: &VerifyArgs, database: &str) {
         self.damage.iter().for_each(text::line);
+        self.unreadable.iter().map(ToString::to_string).for_each(text::line);
         self.verified.disagreements.iter().map(ToString::to_string).for_each(text::line);
         text::line(gone_through(&self.verified));
         if let Some(until) = self.trimmed.at {
@@ -131,6 +142,12 @@ impl Findings {
         text::line(match (self.is_sound(args), args.accept) {
             (true, false) => format!("{database} matches its checksums, and no commit is missing"),
             (true, true) => format!("{database} is accepted as it is; a server can use it again"),
+            (false, false) if is_whole && !self.unreadable.is_empty() => {
+                format!(
+                    "{database} matches its checksums, and the rows above can't be read: their workflows are frozen, and \
+                     resumed they go on without what can't be read; a new definition replaces one that can't be"
+                )
+            }
             (false, false) if is_whole => {
                 format!("{database} agrees with itself, and not with the checkpoints: restore a backup that does")
             }

@@ -146,6 +146,7 @@ impl Surroundings for Reign<'_> {
         let acted = self.turns.turn(&mut journal, now, inputs)?;
         journal.end();
         acted.broken.iter().for_each(say_broken);
+        acted.refused.iter().for_each(|what| tracing::error!("{what}; it is refused, all else continues"));
         self.leader.show_taken(self.turns.core().taken_names());
         if acted.events > 0 {
             self.leader.tell_of_commit();

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
-use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch};
+use kelos_store::{
+    Commit, Journal, Lease, Queries, ReadBack, SlotRow, Snapshot, StoreError, StoredState, UnreadableRow, Watch,
+};
 
 use crate::timings::Timings;
 
@@ -46,6 +48,10 @@ impl StoredState for TimedJournal<'_> {
         self.journal.known_facts(names)
     }
 
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.journal.unreadable()
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.journal.watch()
     }
@@ -70,6 +76,10 @@ impl Journal for TimedJournal<'_> {
 
     fn stand_by_millis(&self) -> u64 {
         self.journal.stand_by_millis()
+    }
+
+    fn reads_back(&self) -> ReadBack {
+        self.journal.reads_back()
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

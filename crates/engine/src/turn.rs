@@ -9,7 +9,12 @@
 //! fed once more; if it breaks an invariant of a frozen workflow, it is set aside. An input that concerns all
 //! workflows, a tick or the definitions, can't be set aside.
 //!
+//! What is stored must be readable. A turn that could not be read back is dropped in the same way, before anything is
+//! written, and the input at fault is refused. A workflow of which a stored row can't be read is frozen.
+//!
 //! Synchronous, without clock, threads or tasks, so that the engine and the simulator run the same code.
+
+mod refusing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +26,9 @@ use kelos_model::workflow::{DefinedVersion, Provenance};
 use kelos_model::{
     Breach, Event, EventRecord, FactKey, Invariant, Recall, Run, Slot, SlotEvent, SlotRef, Workflow, WorkflowId,
 };
-use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError};
+use kelos_store::{
+    Commit, Journal, Lease, Queries, ReadBack, SlotRow, Snapshot, StoreError, Unreadable, UnreadableRow, read_back,
+};
 
 /// The core, and the lease under which its results are committed.
 pub struct Turns {
@@ -32,6 +39,9 @@ pub struct Turns {
     standing: CoreMemory,
     /// The broken invariants of a turn that was dropped, which did not break again when its inputs were fed one by one.
     suspects: BTreeSet<(Invariant, WorkflowId)>,
+    /// The workflows that were frozen because of a row that can't be read: one that was resumed since then goes on
+    /// without what can't be read.
+    unread: BTreeSet<WorkflowId>,
 }
 
 /// Inputs of committed turns that are only in memory: a core that is restored between two turns needs them again.
@@ -89,6 +99,9 @@ pub enum TurnError {
     /// An invariant of a workflow breaks in what concerns all, although it is frozen.
     #[error("continue: an internal check of the scheduler failed that concerns more than the frozen workflow: {0}")]
     Broken(Breach),
+    /// A turn could not be read back, and nobody is there who could be refused.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
 }
 
 /// An invariant that broke, and what became of it.
@@ -122,6 +135,8 @@ pub struct TurnResult {
     pub events: usize,
     /// The broken invariants.
     pub broken: Vec<BreachReport>,
+    /// The inputs that were refused because what they led to could not be read back: what, and why.
+    pub refused: Vec<String>,
 }
 
 impl TurnResult {
@@ -129,6 +144,7 @@ impl TurnResult {
         self.commands.extend(next.commands);
         self.events += next.events;
         self.broken.extend(next.broken);
+        self.refused.extend(next.refused);
     }
 }
 
@@ -152,6 +168,7 @@ impl Turns {
                 sources: BTreeMap::new(),
                 standing: CoreMemory::default(),
                 suspects: BTreeSet::new(),
+                unread: BTreeSet::new(),
             },
             commands,
         ))
@@ -176,6 +193,7 @@ impl Turns {
         let inputs: Vec<Input> = inputs.into_iter().collect();
         match self.attempt(store, now, &inputs) {
             Err(TurnError::Broken(breach)) => self.one_by_one(store, now, inputs, breach),
+            Err(TurnError::Unreadable(_)) => self.feed_anew(store, now, inputs),
             other => other,
         }
     }
@@ -194,6 +212,11 @@ impl Turns {
         }
         let count = events.len();
         let commit = self.commit_of(now, events);
+        if let Some(breach) = self.unread_row(store) {
+            return Err(TurnError::Broken(breach));
+        }
+        let how_much = if cfg!(debug_assertions) { ReadBack::Whole } else { store.reads_back() };
+        read_back(&commit, how_much)?;
         if !commit.is_empty() {
             store.commit(self.lease, &commit)?;
         }
@@ -203,7 +226,19 @@ impl Turns {
             self.standing.note(input, commit.events.get(from..end).unwrap_or_default());
             from = end;
         }
-        Ok(TurnResult { commands, events: count, broken: Vec::new() })
+        Ok(TurnResult { commands, events: count, ..TurnResult::default() })
+    }
+
+    /// The breach of a workflow of which a row was met that can't be read, unless it is frozen or was.
+    fn unread_row(&mut self, store: &dyn Journal) -> Option<Breach> {
+        for breach in store.unreadable().iter().filter_map(UnreadableRow::breach) {
+            match self.core.is_frozen(&breach.workflow) {
+                Some(false) if !self.unread.contains(&breach.workflow) => return Some(breach),
+                Some(true) => drop(self.unread.insert(breach.workflow)),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Feeds the inputs of a turn that was dropped once more, each in a turn of its own. A tick does only so much, and may not
@@ -242,7 +277,7 @@ impl Turns {
     }
 
     /// Feeds one input. Where it breaks an invariant the workflow is frozen first; where that is frozen already the input is set aside.
-    fn feed(&mut self, store: &mut dyn Journal, now: Timestamp, input: Input) -> Result<TurnResult, TurnError> {
+    fn feed(&mut self, store: &mut dyn Journal, now: Timestamp, mut input: Input) -> Result<TurnResult, TurnError> {
         let mut acted = TurnResult::default();
         loop {
             let breach = match self.attempt(store, now, std::slice::from_ref(&input)) {
@@ -251,13 +286,25 @@ impl Turns {
                     return Ok(acted);
                 }
                 Err(TurnError::Broken(breach)) => breach,
+                Err(TurnError::Unreadable(unreadable)) => {
+                    acted.and(self.start_over(store, now)?);
+                    match self.refuse(store, now, input, unreadable, &mut acted)? {
+                        Some(instead) => input = instead,
+                        None => return Ok(acted),
+                    }
+                    continue;
+                }
                 Err(other) => return Err(other),
             };
             acted.and(self.start_over(store, now)?);
             let (words, is_for_all) = (input.words(), matches!(input, Input::Woke { .. } | Input::Definitions { .. }));
             if self.core.is_frozen(&breach.workflow) == Some(false) {
-                acted.and(self.freeze(store, now, breach, words)?);
-                continue;
+                let is_unread = breach.invariant == Invariant::RowsAreReadable;
+                acted.and(self.freeze(store, now, breach.clone(), words.clone())?);
+                // A request that needs what can't be read would go on without it.
+                if !(is_unread && matches!(input, Input::Asked { .. })) {
+                    continue;
+                }
             }
             if is_for_all {
                 return Err(TurnError::Broken(breach));

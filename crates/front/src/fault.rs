@@ -156,7 +156,10 @@ impl From<StoreError> for Fault {
             | StoreError::LeaseLost { .. }
             | StoreError::Ahead { .. }
             | StoreError::NewerForm { .. } => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail),
-            StoreError::TooNew { .. } | StoreError::TooOld { .. } | StoreError::Corrupt { .. } => {
+            StoreError::TooNew { .. }
+            | StoreError::TooOld { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Unreadable { .. } => {
                 Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "store-unreadable", detail)
             }
         }
@@ -203,6 +206,8 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::TooManyDownstream { .. }
         | Refusal::TooMany { .. }
         | Refusal::ArgumentsTooLarge { .. }
+        | Refusal::TooDeep(_)
+        | Refusal::Unreadable { .. }
         | Refusal::ArgumentsMismatched { .. }
         | Refusal::InputsMismatched { .. } => StatusCode::BAD_REQUEST,
         Refusal::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -245,6 +250,8 @@ fn hint(refusal: &Refusal) -> Option<String> {
         Refusal::NeverRan(_) => "GET /api/v1/workflows/{id}/slots/{time}/flow shows which steps ran",
         Refusal::OnlyWaits(..) => "POST …/resume with `from`",
         Refusal::ArgumentsTooLarge { .. } => "write what is large to a file, and give its path",
+        Refusal::Unreadable { .. } => "this is a bug in Kelos: please report it, with the request",
+        Refusal::TooDeep(_) => "flatten it, or give what is deep as a text of JSON",
         Refusal::StillLive(..) => "kill it first",
         Refusal::NoFlow(_) => "GET /api/v1/workflows/{id}/slots/{time}/flow shows a run of a flow",
         Refusal::RunOver(..) => "POST …/resume has it go on; a run of another name is a new run",

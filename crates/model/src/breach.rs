@@ -50,6 +50,8 @@ pub enum Invariant {
     BacklogsHaveSchedules,
     /// A worker that offers to do jobs of a workflow is listed as one that does.
     OffersAreListed,
+    /// What is stored can be read back.
+    RowsAreReadable,
     /// One that the simulation breaks on purpose.
     Planted,
     /// One that this version does not know.
@@ -59,7 +61,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Invariant; 19] = [
+    pub const ALL: [Invariant; 20] = [
         Invariant::EventFits,
         Invariant::WorkflowIsKnown,
         Invariant::SlotIsInMemory,
@@ -77,6 +79,7 @@ impl Invariant {
         Invariant::SlotsAreStoredWhole,
         Invariant::BacklogsHaveSchedules,
         Invariant::OffersAreListed,
+        Invariant::RowsAreReadable,
         Invariant::Planted,
         Invariant::Unknown,
     ];
@@ -102,6 +105,7 @@ impl Invariant {
             Invariant::SlotsAreStoredWhole => "slots-are-stored-whole",
             Invariant::BacklogsHaveSchedules => "backlogs-have-schedules",
             Invariant::OffersAreListed => "offers-are-listed",
+            Invariant::RowsAreReadable => "rows-are-readable",
             Invariant::Planted => "planted",
             Invariant::Unknown => "unknown",
         }
@@ -127,6 +131,9 @@ impl Invariant {
             Invariant::SlotsAreStoredWhole => "its compact form lost data",
             Invariant::BacklogsHaveSchedules => "a backlog was planned for it, and it has no schedule",
             Invariant::OffersAreListed => "a worker offers to run its jobs, and is missing from the index of offers",
+            Invariant::RowsAreReadable => {
+                "a stored row of it can't be read: `kelos verify` names it, and a new definition replaces one that can't be read"
+            }
             Invariant::Planted => "the simulation broke it",
             Invariant::Unknown => "an invariant of another version of Kelos broke",
         }

@@ -132,6 +132,7 @@ impl From<TurnError> for Trouble {
         match error {
             TurnError::Store(error) => Trouble::Store(error),
             TurnError::Broken(breach) => Trouble::Broken(breach),
+            TurnError::Unreadable(unreadable) => Trouble::Files(unreadable.to_string()),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall};
 use kelos_store::{
-    Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch,
+    Commit, Journal, Lease, MemoryDisk, MemoryStore, Queries, ReadBack, SlotRow, Snapshot, StoreError, StoredState,
+    UnreadableRow, Watch,
 };
 
 use crate::rng::Rng;
@@ -60,6 +61,10 @@ impl StoredState for FaultyStore {
         self.inner.recall_runs(seqs)
     }
 
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.inner.unreadable()
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.inner.watch()
     }
@@ -76,6 +81,10 @@ impl Journal for FaultyStore {
 
     fn release(&mut self, lease: Lease) -> Result<(), StoreError> {
         self.inner.release(lease)
+    }
+
+    fn reads_back(&self) -> ReadBack {
+        ReadBack::Whole
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

@@ -62,7 +62,10 @@ fn along(conn: &Connection, names: &Names, about: &About, span: Span, found: &mu
             found.pass_over(seq);
             continue;
         }
-        let record = names.read_event(row)?;
+        let Ok(record) = names.read_event(row)? else {
+            found.pass_over(seq);
+            continue;
+        };
         let is_about = match about {
             About::Facts => matches!(record.event, Event::Fact { .. }),
             About::Access => record.event.is_about_access(),

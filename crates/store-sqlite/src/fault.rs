@@ -12,6 +12,8 @@ pub(super) enum Fault {
     Nonsense(String),
     /// The existing rows make no sense, or some are missing.
     Damaged(String),
+    /// An existing row is as it was written, and can't be read.
+    Unreadable(String),
     /// Already in words.
     Told(StoreError),
 }
@@ -28,9 +30,10 @@ impl From<rusqlite::types::FromSqlError> for Fault {
     }
 }
 
+/// Rows are compared with their check values before their JSON is read.
 impl From<serde_json::Error> for Fault {
     fn from(error: serde_json::Error) -> Self {
-        Fault::Damaged(error.to_string())
+        Fault::Unreadable(error.to_string())
     }
 }
 
@@ -45,6 +48,7 @@ impl Fault {
     pub(super) fn tell(self, doing: &str, place: &str) -> StoreError {
         match self {
             Fault::Told(error) => error,
+            Fault::Unreadable(what) => StoreError::Unreadable { place: place.to_owned(), what },
             Fault::Nonsense(what) | Fault::Damaged(what) => StoreError::Corrupt { place: place.to_owned(), what },
             Fault::Sql(error) => tell_sql(&error, doing, place),
         }

@@ -37,6 +37,7 @@ mod tests;
 mod trim;
 mod turns;
 mod twelfth;
+mod unread;
 mod verify;
 mod views;
 mod wal;
@@ -48,7 +49,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
-use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch};
+use kelos_store::{Commit, Journal, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, UnreadableRow, Watch};
 
 use leader::{Leadership, Term};
 use reader::SqliteReader;
@@ -194,6 +195,10 @@ impl StoredState for SqliteStore {
 
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.reader.known_facts(names)
+    }
+
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.reader.met_unreadable()
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::connection;
 use super::fault::Fault;
 use super::rows::Names;
+use super::unread::Unread;
 
 /// The most idle connections that are kept.
 const KEPT: usize = 8;
@@ -17,13 +18,17 @@ pub(super) struct Pool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     names: Mutex<Arc<Names>>,
+    /// The rows that were met, and can't be read.
+    pub(super) unread: Unread,
     /// The only connection, in a transaction that stays open, where all that is read is to be of one turn.
     frozen: Option<Arc<Mutex<Connection>>>,
 }
 
 impl Pool {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::default(), names: Mutex::default(), frozen: None }
+        let names = Names::default();
+        let unread = names.unread.clone();
+        Self { path, idle: Mutex::default(), names: Mutex::new(Arc::new(names)), unread, frozen: None }
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -12,6 +12,7 @@ use kelos_store::adapter::Backlogs;
 use kelos_store::{
     BackfillFilter, Columns, EventFilter, Page, PageRequest, PastDefinition, Queries, Register, RegisterKeys,
     RunFilter, SlotFilter, SlotRow, Snapshot, Space, StoreError, Tally, TurnColumns, TurnContent, TurnRecord,
+    UnreadableRow,
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, params};
 
@@ -59,16 +60,21 @@ impl SqliteReader {
         }
     }
 
+    /// The rows that were met so far, and can't be read.
+    pub(super) fn met_unreadable(&self) -> Vec<UnreadableRow> {
+        self.pool.unread.all()
+    }
+
     pub(super) fn restore(&self) -> Result<Snapshot, StoreError> {
         self.read("the state", |tx, names| {
             let last =
                 tx.query_row("SELECT max(seq) FROM events", [], |row| row.get::<_, Option<u64>>(0))?.unwrap_or(0);
             Ok(Snapshot {
                 last_seq: last,
-                last_at: lookups::event(tx, names, last)?.map(|record| record.at),
+                last_at: lookups::event_time(tx, last)?,
                 last_turn: turns::last(tx)?,
                 backfills: backfills(tx, names, &BackfillFilter::default())?,
-                workflows: workflows(tx, &self.definitions, None)?,
+                workflows: workflows(tx, names, &self.definitions, None)?,
                 slots: counts::live_slots(tx, names)?,
                 runs: collect(
                     tx.prepare_cached(&format!("SELECT {RUN} FROM runs INDEXED BY runs_open WHERE state < 2"))?,
@@ -150,10 +156,11 @@ fn backfills(tx: &Connection, names: &Names, filter: &BackfillFilter) -> Result<
 
 fn workflows(
     conn: &Connection,
+    names: &Names,
     definitions: &Definitions,
     only: Option<&WorkflowId>,
 ) -> Result<Vec<WorkflowRow>, Fault> {
-    let read = |row: &Row<'_>| definitions.read_workflow(row);
+    let read = |row: &Row<'_>| definitions.read_workflow(row, &names.unread);
     let mut workflows = match only {
         None => collect(conn.prepare_cached(WORKFLOW)?, [], read)?,
         Some(id) => collect(conn.prepare_cached(&format!("{WORKFLOW} WHERE name = ?1"))?, [id.as_str()], read)?,
@@ -173,7 +180,12 @@ fn registers(conn: &Connection, bucket: Option<&str>, keys: RegisterKeys<'_>) ->
     let mut rows = statement.query(params![bucket, key])?;
     let mut registers = Vec::new();
     while let Some(row) = rows.next()? {
-        let register = Register { bucket: row.get(0)?, key: row.get(1)?, value: read_register(row)? };
+        let value = match (read_register(row), &keys) {
+            // A list goes on without it.
+            (Err(Fault::Unreadable(_)), RegisterKeys::Prefix(_)) => continue,
+            (read, _) => read?,
+        };
+        let register = Register { bucket: row.get(0)?, key: row.get(1)?, value };
         match register.key.starts_with(key) {
             true => registers.push(register),
             // The prefix is passed, and with it the bucket.
@@ -211,7 +223,7 @@ fn recall_slots(conn: &Connection, names: &Names, refs: &[SlotRef]) -> Result<Ve
 
 impl Queries for SqliteReader {
     fn workflows(&self, only: Option<&WorkflowId>) -> Result<Vec<WorkflowRow>, StoreError> {
-        self.read("the workflows", |tx, _| workflows(tx, &self.definitions, only))
+        self.read("the workflows", |tx, names| workflows(tx, names, &self.definitions, only))
     }
 
     fn definitions(&self, id: &WorkflowId, version: Option<u32>) -> Result<Vec<PastDefinition>, StoreError> {
@@ -221,7 +233,18 @@ impl Queries for SqliteReader {
                  WHERE workflow = ?1 AND version BETWEEN ?2 AND ?3 ORDER BY version DESC"
             );
             let (first, last) = version.map_or((0, u32::MAX), |version| (version, version));
-            collect(tx.prepare_cached(&sql)?, params![names.number(id), first, last], read_definition)
+            let mut statement = tx.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![names.number(id), first, last])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                match read_definition(row) {
+                    Ok(definition) => found.push(definition),
+                    // The present one has its workflow frozen; an earlier one is history.
+                    Err(Fault::Unreadable(_)) => {}
+                    Err(other) => return Err(other),
+                }
+            }
+            Ok(found)
         })
     }
 
@@ -324,6 +347,10 @@ impl Queries for SqliteReader {
 
     fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError> {
         self.read("registers", |tx, _| registers(tx, bucket, keys))
+    }
+
+    fn unreadable(&self, limit: usize) -> Result<Vec<UnreadableRow>, StoreError> {
+        self.read("everything in", |tx, names| verify::unreadable(tx, names, limit))
     }
 
     fn damage(&self, limit: usize) -> Result<Vec<String>, StoreError> {

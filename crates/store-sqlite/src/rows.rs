@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use super::check;
 use super::fault::Fault;
+use super::unread::Unread;
 
 pub(super) type RowResult<T> = Result<T, Fault>;
 
@@ -138,8 +139,26 @@ fn read_backfill_name(row: &Row<'_>, column: usize) -> RowResult<Option<Backfill
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn read_json<T: StoredForm>(row: &Row<'_>, column: usize) -> RowResult<Option<T>> {
-    Ok(row.get_ref(column)?.as_str_or_null()?.map(stored::read).transpose()?)
+/// How the parts of a row are read that are JSON.
+enum Parts<'a> {
+    /// All of them, or it fails.
+    Whole,
+    /// A part that can't be read is noted, and left out.
+    Readable { unread: &'a Unread, workflow: &'a WorkflowId, slot: Option<&'a SlotRef> },
+}
+
+impl Parts<'_> {
+    fn read<T: StoredForm>(&self, row: &Row<'_>, column: usize, what: &str) -> RowResult<Option<T>> {
+        let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
+        match (stored::read(text), self) {
+            (Ok(read), _) => Ok(Some(read)),
+            (Err(error), Parts::Readable { unread, workflow, slot }) => {
+                unread.note(workflow, *slot, what, error.to_string());
+                Ok(None)
+            }
+            (Err(error), Parts::Whole) => Err(error.into()),
+        }
+    }
 }
 
 fn read_pause(row: &Row<'_>, at: usize, by: usize) -> RowResult<Option<Pause>> {
@@ -162,6 +181,8 @@ fn read_actor(text: &str) -> Actor {
 /// The numbers of the workflows' names, as of one transaction.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Names {
+    /// The rows that were met with these names, and can't be read.
+    pub(super) unread: Unread,
     by_number: Vec<Option<WorkflowId>>,
     by_name: HashMap<WorkflowId, i64>,
 }
@@ -216,8 +237,20 @@ impl Names {
 
     /// Reads the columns [`SLOT`] or [`STEP_SLOT`].
     pub(super) fn read_slot_row(&self, row: &Row<'_>) -> RowResult<SlotRow> {
+        let id = self.read_ref(row, 1, [19, 0, 2])?;
+        let slot = self.read_slot(row, &id)?;
+        Ok(SlotRow { id, slot })
+    }
+
+    /// Reads the columns [`SLOT`] or [`STEP_SLOT`] of a slot.
+    pub(super) fn read_slot(&self, row: &Row<'_>, id: &SlotRef) -> RowResult<Slot> {
         test_slot(row)?;
-        Ok(SlotRow { id: self.read_ref(row, 1, [19, 0, 2])?, slot: slot_of(row)? })
+        slot_of(row, &Parts::Readable { unread: &self.unread, workflow: &id.workflow, slot: Some(id) })
+    }
+
+    /// Reads the name of a slot with the columns [`SLOT`] or [`STEP_SLOT`].
+    pub(super) fn read_slot_name(&self, row: &Row<'_>) -> RowResult<SlotRef> {
+        self.read_ref(row, 1, [19, 0, 2])
     }
 
     /// Reads the columns [`STATE`].
@@ -227,26 +260,33 @@ impl Names {
 
     /// Reads the columns [`RUN`].
     pub(super) fn read_run(&self, row: &Row<'_>) -> RowResult<Run> {
-        test_run(row)?;
-        Ok(Run {
-            id: RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? },
-            seq: row.get(0)?,
-            previous: row.get(5)?,
-            state: read_run_state(row, 6)?,
-            executor: row.get(7)?,
-            external_id: read_text(row, 8)?,
-            dispatched_at: read_moment(row, 9)?,
-            started_at: read_moment_if_any(row, 10)?,
-            ended_at: read_moment_if_any(row, 11)?,
-            outcome: read_json(row, 12)?,
-            arguments: read_json(row, 17)?.unwrap_or_default(),
-            outputs: read_json(row, 18)?.map(Box::new),
-            batch: read_json(row, 19)?,
-        })
+        let id = RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? };
+        let slot = id.slot.clone();
+        run_of(row, id, &Parts::Readable { unread: &self.unread, workflow: &slot.workflow, slot: Some(&slot) })
     }
 
-    /// Reads the columns [`EVENT`].
-    pub(super) fn read_event(&self, row: &Row<'_>) -> RowResult<EventRecord> {
+    /// The same, but for one that can't be read as a whole.
+    pub(super) fn read_whole_run(&self, row: &Row<'_>) -> RowResult<Run> {
+        let id = RunId { slot: self.read_ref(row, 1, [16, 2, 3])?, number: row.get(4)? };
+        run_of(row, id, &Parts::Whole)
+    }
+    /// Reads the columns [`EVENT`]. Of an event that can't be read it is the position of the one of its slot before it; 0 if there is none.
+    pub(super) fn read_event(&self, row: &Row<'_>) -> RowResult<Result<EventRecord, u64>> {
+        match self.read_whole_event(row) {
+            Ok(record) => Ok(Ok(record)),
+            Err(Fault::Unreadable(why)) => {
+                if let Some(number) = row.get::<_, Option<i64>>(3)? {
+                    let what = format!("event {}", row.get::<_, u64>(0)?);
+                    self.unread.note(self.name(number)?, None, what, why);
+                }
+                Ok(Err(row.get(2)?))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The same, but for one that can't be read.
+    pub(super) fn read_whole_event(&self, row: &Row<'_>) -> RowResult<EventRecord> {
         check::test(row, 0..8, 8, "an event")?;
         let body = row.get_ref(6)?.as_str()?;
         let subject = match (row.get_ref(3)?, row.get_ref(7)?) {
@@ -280,8 +320,48 @@ impl Names {
     }
 }
 
+/// Reads when an event happened, of the columns [`EVENT`].
+pub(super) fn read_event_time(row: &Row<'_>) -> RowResult<Timestamp> {
+    check::test(row, 0..8, 8, "an event")?;
+    read_moment(row, 1)
+}
+
+fn run_of(row: &Row<'_>, id: RunId, parts: &Parts<'_>) -> RowResult<Run> {
+    test_run(row)?;
+    Ok(Run {
+        id,
+        seq: row.get(0)?,
+        previous: row.get(5)?,
+        state: read_run_state(row, 6)?,
+        executor: row.get(7)?,
+        external_id: read_text(row, 8)?,
+        dispatched_at: read_moment(row, 9)?,
+        started_at: read_moment_if_any(row, 10)?,
+        ended_at: read_moment_if_any(row, 11)?,
+        outcome: parts.read(row, 12, "the outcome of a run")?,
+        arguments: parts.read(row, 17, "the arguments of a run")?.unwrap_or_default(),
+        outputs: parts.read(row, 18, "the outputs of a run")?.map(Box::new),
+        batch: parts.read(row, 19, "the batch of a run")?,
+    })
+}
+
 fn test_slot(row: &Row<'_>) -> RowResult<()> {
     check::test(row, 0..22, 22, "a slot")
+}
+
+/// Reads the columns [`SLOT`], but for the name of the workflow. A slot that can't be read as a whole is none.
+pub(super) fn read_slot_of(row: &Row<'_>) -> RowResult<(SlotKey, Option<Slot>)> {
+    let slot = match read_whole_slot(row) {
+        Err(Fault::Unreadable(_)) => None,
+        read => Some(read?),
+    };
+    Ok((read_key(row, 19, 0, 2)?, slot))
+}
+
+/// Reads the columns [`SLOT`] or [`STEP_SLOT`], but for the name, of a slot that can be read as a whole.
+pub(super) fn read_whole_slot(row: &Row<'_>) -> RowResult<Slot> {
+    test_slot(row)?;
+    slot_of(row, &Parts::Whole)
 }
 
 /// Tests the columns [`RUN`].
@@ -290,19 +370,7 @@ pub(super) fn test_run(row: &Row<'_>) -> RowResult<()> {
     check::test(row, RUN_COURSE, 14, "a run")
 }
 
-/// Reads the columns [`SLOT`] or [`STEP_SLOT`], but for the name.
-pub(super) fn read_slot(row: &Row<'_>) -> RowResult<Slot> {
-    test_slot(row)?;
-    slot_of(row)
-}
-
-/// Reads the columns [`SLOT`], but for the name of the workflow.
-pub(super) fn read_slot_of(row: &Row<'_>) -> RowResult<(SlotKey, Slot)> {
-    test_slot(row)?;
-    Ok((read_key(row, 19, 0, 2)?, slot_of(row)?))
-}
-
-fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
+fn slot_of(row: &Row<'_>, parts: &Parts<'_>) -> RowResult<Slot> {
     Ok(Slot {
         state: read_slot_state(row, 3)?,
         since: read_moment(row, 4)?,
@@ -316,11 +384,11 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
         due: read_moment_if_any(row, 12)?,
         said: row.get(13)?,
         last_event: row.get(14)?,
-        collected: read_json(row, 15)?.map(Box::new),
-        held: read_json(row, 16)?.unwrap_or_default(),
+        collected: parts.read(row, 15, "what it collected")?.map(Box::new),
+        held: parts.read(row, 16, "its permits")?.unwrap_or_default(),
         requested: row.get(17)?,
         asked_at: read_moment_if_any(row, 18)?,
-        flow: read_json(row, 20)?.map(Box::new),
+        flow: parts.read(row, 20, "its part in a flow")?.map(Box::new),
         late: read_moment_if_any(row, 21)?,
     })
 }
@@ -328,10 +396,14 @@ fn slot_of(row: &Row<'_>) -> RowResult<Slot> {
 /// Reads the columns of [`WORKFLOW`]; `definition` gives what those of the definition say.
 pub(super) fn read_workflow(
     row: &Row<'_>,
+    unread: Option<&Unread>,
     definition: impl FnOnce(&WorkflowId, u32, &Row<'_>) -> RowResult<Arc<Workflow>>,
 ) -> RowResult<WorkflowRow> {
     check::test(row, 0..8, 8, "a workflow")?;
     let (id, version) = (read_workflow_name(row, 1)?, row.get(2)?);
+    let parts = unread.map_or(Parts::Whole, |unread| Parts::Readable { unread, workflow: &id, slot: None });
+    let planned = parts.read(row, 5, "the state of its planning")?.unwrap_or_default();
+    let moments = parts.read(row, 6, "its moments")?.unwrap_or_default();
     Ok(WorkflowRow {
         definition: definition(&id, version, row)?,
         id,
@@ -339,21 +411,26 @@ pub(super) fn read_workflow(
         present: row.get(3)?,
         enabled: row.get(7)?,
         paused: row.get(4)?,
-        planned: stored::read(row.get_ref(5)?.as_str()?)?,
-        moments: stored::read(row.get_ref(6)?.as_str()?)?,
+        planned,
+        moments,
     })
 }
 
-/// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`].
+/// Reads the name of a workflow and what is planned of it, from its own columns of [`WORKFLOW`]. Nothing is where that can't be read.
 pub(super) fn read_planned(row: &Row<'_>) -> RowResult<(WorkflowId, PlanState)> {
     check::test(row, 0..8, 8, "a workflow")?;
-    Ok((read_workflow_name(row, 1)?, stored::read(row.get_ref(5)?.as_str()?)?))
+    Ok((read_workflow_name(row, 1)?, stored::read(row.get_ref(5)?.as_str()?).unwrap_or_default()))
 }
 
 /// Reads the value of the columns [`REGISTER`].
 pub(super) fn read_register(row: &Row<'_>) -> RowResult<Value> {
     check::test(row, 0..3, 3, "a register")?;
-    Ok(stored::read(row.get_ref(2)?.as_str()?)?)
+    stored::read(row.get_ref(2)?.as_str()?).map_err(|error| {
+        let (bucket, key) =
+            (row.get_ref(0).and_then(|it| Ok(it.as_str()?)), row.get_ref(1).and_then(|it| Ok(it.as_str()?)));
+        let name = format!("{}/{}", bucket.unwrap_or_default(), key.unwrap_or_default());
+        Fault::Unreadable(format!("the value of register {name} can't be read: {error}; set it anew, or delete it"))
+    })
 }
 
 /// Reads what the columns [`DEFINITION`] say that begin at one.
@@ -363,6 +440,9 @@ pub(super) fn read_defined<T: StoredForm>(row: &Row<'_>, from: usize) -> RowResu
 }
 
 /// Reads the columns [`DEFINITION`], and the digest and text of the source.
+///
+/// # Errors
+/// [`Fault::Unreadable`] where the definition can't be read.
 pub(super) fn read_definition(row: &Row<'_>) -> RowResult<PastDefinition> {
     let source = read_text(row, 7)?;
     if let Some(text) = &source

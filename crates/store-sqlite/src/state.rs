@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use kelos_model::{FactKey, Recall, Run};
 use kelos_store::log::{LocalState, Position, Reign};
-use kelos_store::{Commit, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, TurnRecord, Watch};
+use kelos_store::{
+    Commit, Lease, Queries, SlotRow, Snapshot, StoreError, StoredState, TurnRecord, UnreadableRow, Watch,
+};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -125,6 +127,10 @@ impl StoredState for SqliteState {
 
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.reader.known_facts(names)
+    }
+
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.reader.met_unreadable()
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -91,7 +91,7 @@ fn forget_facts(conn: &Connection, stretch: (i64, i64)) -> Result<(), Fault> {
         conn.prepare_cached("DELETE FROM facts WHERE source = ?1 AND key = ?2 AND about = ?3 AND seq = ?4")?;
     let names = Names::default();
     while let Some(row) = rows.next()? {
-        let record = names.read_event(row)?;
+        let Ok(record) = names.read_event(row)? else { continue };
         let Event::Fact { fact, .. } = &record.event else { continue };
         if let Some(name) = fact.name() {
             delete.execute((&*name.source, &*name.key, &*name.about, column(record.seq)))?;

@@ -1,5 +1,10 @@
 //! Everything in the database, held against itself.
 
+use std::sync::Arc;
+
+use kelos_model::{SlotRef, WorkflowId};
+use kelos_store::UnreadableRow;
+use kelos_store::adapter::stored;
 use rusqlite::{Connection, Transaction};
 
 use super::blocks::{self, BLOCK};
@@ -7,11 +12,12 @@ use super::check;
 use super::fault::Fault;
 use super::followed::{FOLLOWED, REIGN};
 use super::rows::{
-    BACKFILL, COUNTED, DEFINITION, EVENT, FACT, NAMED, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN, SLOT, STEP_SLOT, column,
-    fnv,
+    BACKFILL, COUNTED, DEFINED_FROM, DEFINITION, EVENT, FACT, NAMED, Names, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN,
+    SLOT, STEP_SLOT, WORKFLOW, column, fnv, read_defined, read_register, read_whole_slot, read_workflow,
 };
 use super::trim::{self, TRIMMED};
 use super::turns::{self, DELETED, TURN};
+use super::unread::Unread;
 
 /// Rows that have a check value, and what it is made of.
 struct ChecksummedTable {
@@ -189,4 +195,80 @@ pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
     }
     blocks::accept_backfills(tx)?;
     turns::accept(tx)
+}
+
+/// The rows that can't be read although they agree with their check values, at most `limit`. Earlier definitions are history and no part
+/// of it: nothing depends on them.
+pub(super) fn unreadable(conn: &Connection, names: &Names, limit: usize) -> Result<Vec<UnreadableRow>, Fault> {
+    let found = Unread::default();
+    let note = |workflow: &WorkflowId, slot: Option<&SlotRef>, what: String, why: String| {
+        found.note(workflow, slot, what, why);
+    };
+    look(conn, WORKFLOW, |row| {
+        read_workflow(row, Some(&found), |id, version, row| match read_defined(row, DEFINED_FROM) {
+            Err(Fault::Unreadable(why)) => {
+                note(id, None, format!("version {version} of its definition"), why);
+                Ok(Arc::new(stored::salvage(id, row.get_ref(DEFINED_FROM + 3)?.as_str()?)))
+            }
+            read => read.map(Arc::new),
+        })
+        .map(drop)
+    })?;
+    for (table, columns) in [("slots", SLOT), ("steps", STEP_SLOT)] {
+        look(conn, &format!("SELECT {columns} FROM {table} NOT INDEXED"), |row| {
+            let id = names.read_slot_name(row)?;
+            told(read_whole_slot(row), |why| note(&id.workflow, Some(&id), "the slot".to_owned(), why))
+        })?;
+    }
+    look(conn, &format!("SELECT {RUN} FROM runs NOT INDEXED"), |row| {
+        told(names.read_whole_run(row), |why| {
+            let what = format!("run {} of the log", row.get::<_, u64>(0).unwrap_or_default());
+            if let Ok(workflow) = row.get(1).map_err(Fault::from).and_then(|number| names.name(number)) {
+                note(workflow, None, what, why);
+            }
+        })
+    })?;
+    let mut rows = found.all();
+    let alone = |what: String, why: String| UnreadableRow { workflow: None, slot: None, what, why };
+    look(conn, &format!("SELECT {EVENT} FROM events NOT INDEXED"), |row| {
+        told(names.read_whole_event(row), |why| {
+            let workflow = row.get::<_, Option<i64>>(3).ok().flatten().and_then(|number| names.name(number).ok());
+            let what = format!("event {}", row.get::<_, u64>(0).unwrap_or_default());
+            rows.push(UnreadableRow { workflow: workflow.cloned(), ..alone(what, why) });
+        })
+    })?;
+    look(conn, &format!("SELECT {REGISTER} FROM registers"), |row| {
+        told(read_register(row), |why| rows.push(alone("a register".to_owned(), why)))
+    })?;
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+/// Goes through the rows of a query. Rows that are damaged are told of by [`damage`].
+fn look(
+    conn: &Connection,
+    sql: &str,
+    mut look: impl FnMut(&rusqlite::Row<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        match look(row) {
+            Ok(()) | Err(Fault::Damaged(_)) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(())
+}
+
+/// Tells of a row that can't be read.
+fn told<T>(read: Result<T, Fault>, tell: impl FnOnce(String)) -> Result<(), Fault> {
+    match read {
+        Ok(_) => Ok(()),
+        Err(Fault::Unreadable(why)) => {
+            tell(why);
+            Ok(())
+        }
+        Err(other) => Err(other),
+    }
 }

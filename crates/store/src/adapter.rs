@@ -17,5 +17,5 @@ pub mod cursor {
 
 /// Writes and reads values of the model in their stored forms.
 pub mod stored {
-    pub use crate::stored::{read, read_body, text, write, write_body};
+    pub use crate::stored::{read, read_body, salvage, text, write, write_body};
 }

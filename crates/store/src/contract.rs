@@ -10,6 +10,8 @@ use kelos_model::{Event, EventRecord, FactKey, Recall, Run, WorkflowEvent, Workf
 
 use crate::queries::Queries;
 use crate::record::TurnRecord;
+use crate::stored::ReadBack;
+use crate::unreadable::UnreadableRow;
 
 pub use crate::commit::{Commit, SlotRow};
 pub use crate::error::StoreError;
@@ -75,6 +77,11 @@ pub trait StoredState: Send {
     /// When the medium fails.
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError>;
 
+    /// The rows that this process has met so far that can't be read. What can be read of them was, and the rest is left out.
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        Vec::new()
+    }
+
     /// Watches for turns, whichever process commits them.
     ///
     /// # Errors
@@ -110,6 +117,11 @@ pub trait Journal: StoredState {
     /// The interval, in milliseconds, at which a standby should ask for the lease.
     fn stand_by_millis(&self) -> u64 {
         500
+    }
+
+    /// How much of each turn is read back before it is committed, in addition to what every build does.
+    fn reads_back(&self) -> ReadBack {
+        ReadBack::Values
     }
 
     /// Writes a turn durably: all of it or nothing.

@@ -72,6 +72,14 @@ pub enum StoreError {
         /// A description of the contradiction.
         what: String,
     },
+    /// A row is stored as it was written, and its content can't be read. The others can be.
+    #[error("read {place}: {what}")]
+    Unreadable {
+        /// The table, row or column.
+        place: String,
+        /// The reason, and what can be done about it.
+        what: String,
+    },
     /// A cursor that no page returned.
     #[error("read on from \"{cursor}\": expected the `next` of an earlier page")]
     Cursor {

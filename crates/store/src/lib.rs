@@ -24,6 +24,7 @@ mod stored;
 #[cfg(feature = "suite")]
 pub mod suite;
 mod tally;
+mod unreadable;
 
 pub use contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
 pub use known_run::{KnownRun, RemovedRun};
@@ -33,4 +34,6 @@ pub use queries::{
     Queries, RUN_LOOK_BACK_MILLIS, Register, RegisterKeys, RunFilter, SlotFilter, Space,
 };
 pub use record::{Deletions, Digest, Recount, TurnColumns, TurnContent, TurnRecord};
+pub use stored::{ReadBack, Unreadable, read_back};
 pub use tally::{Columns, Tally};
+pub use unreadable::UnreadableRow;

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::contract::{SlotRow, StoreError};
 use crate::record::{Digest, DigestBuilder, Recount, TurnColumns, TurnContent, TurnRecord};
 use crate::tally::{Columns, Tally};
+use crate::unreadable::UnreadableRow;
 
 pub use crate::paging::{Cursor, Order, Page, PageRequest};
 
@@ -345,6 +346,14 @@ pub trait Queries: Send + Sync {
     /// # Errors
     /// When the medium fails.
     fn registers(&self, bucket: Option<&str>, keys: RegisterKeys<'_>) -> Result<Vec<Register>, StoreError>;
+
+    /// The rows that can't be read although they are as they were written, at most so many. Costs a read of all data.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    fn unreadable(&self, _limit: usize) -> Result<Vec<UnreadableRow>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Descriptions of damaged data, at most so many: everything is read and compared with its checksums, and redundant data is
     /// compared. Costs a read of all data.

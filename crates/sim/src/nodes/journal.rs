@@ -5,7 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
 use kelos_store::log::{LogJournal, LogState};
-use kelos_store::{Commit, Journal, Lease, MemoryStore, Queries, SlotRow, Snapshot, StoreError, StoredState, Watch};
+use kelos_store::{
+    Commit, Journal, Lease, MemoryStore, Queries, ReadBack, SlotRow, Snapshot, StoreError, StoredState, UnreadableRow,
+    Watch,
+};
 
 use super::handle::NodeHandle;
 use super::site::TIMING;
@@ -43,6 +46,10 @@ impl StoredState for NodeJournal {
         self.inner.known_facts(names)
     }
 
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.inner.unreadable()
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.inner.watch()
     }
@@ -63,6 +70,10 @@ impl Journal for NodeJournal {
 
     fn holds(&mut self, lease: Lease) -> bool {
         self.always_holds || self.inner.holds(lease)
+    }
+
+    fn reads_back(&self) -> ReadBack {
+        ReadBack::Whole
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {

@@ -85,10 +85,12 @@ impl Packer {
                     continue;
                 }
                 let (key, slot) = read_slot_of(row)?;
-                let slot = PackedSlot { workflow: self.workflow, key, slot };
-                let last = slot.key.clone();
-                if is_old && coding::fits(&slot)? {
-                    slots.push(slot);
+                let last = key.clone();
+                if let Some(slot) = slot.filter(|_| is_old) {
+                    let slot = PackedSlot { workflow: self.workflow, key, slot };
+                    if coding::fits(&slot)? {
+                        slots.push(slot);
+                    }
                 }
                 if slots.len() == SIZE || *room == 0 {
                     return Ok(Stretch { slots, last: Some(last) });

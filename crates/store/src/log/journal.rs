@@ -16,6 +16,7 @@ use super::status::{Copies, LogState};
 use super::{Holder, LeaseRecord, Log, LogError, LogStore};
 use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
 use crate::queries::Queries;
+use crate::unreadable::UnreadableRow;
 
 /// How long a leader waits for the store to hear that it gives the lead back.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -237,6 +238,10 @@ impl<S: LocalState + 'static> StoredState for LogJournal<S> {
 
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         self.replica.state().known_facts(names)
+    }
+
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.replica.state().unreadable()
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

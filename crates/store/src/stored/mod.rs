@@ -7,6 +7,8 @@
 //! Absent: columns, and what the model's own JSON looks like, which is for the wire and for scripts.
 
 mod form;
+mod read_back;
+mod salvage;
 mod v1;
 
 #[cfg(test)]
@@ -22,6 +24,9 @@ use serde_json::{Error, Value};
 use crate::entry::EntryBody;
 use crate::record::Deletions;
 use form::{Plain, ReadForm, WriteForm};
+use kelos_model::nesting;
+pub use read_back::{ReadBack, Unreadable, read_back};
+pub use salvage::salvage;
 pub(crate) use v1::{StoredEntry, StoredTurn};
 
 /// A type that is stored as JSON, in a form that is private to this module.
@@ -47,7 +52,8 @@ macro_rules! stored {
             }
 
             fn read_from(text: &str) -> Result<Self, Error> {
-                serde_json::from_str::<ReadForm<$type, $form>>(text).map(ReadForm::into_value)
+                // What was stored before values had a limit may be deeper than a reader of JSON goes.
+                nesting::read::<ReadForm<$type, $form>>(text.as_bytes()).map(ReadForm::into_value)
             }
         })*
     };
@@ -127,7 +133,7 @@ pub(crate) fn write_entry(text: &mut Vec<u8>, entry: &StoredEntry<'_>) -> Result
 /// # Errors
 /// If the text has another form.
 pub(crate) fn read_entry(text: &[u8]) -> Result<EntryBody, Error> {
-    serde_json::from_slice::<StoredEntry<'_>>(text).map(EntryBody::from)
+    nesting::read::<StoredEntry<'static>>(text).map(EntryBody::from)
 }
 
 /// The subject of an event, from the columns beside its body.

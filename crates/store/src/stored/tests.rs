@@ -135,3 +135,160 @@ proptest! {
         survives(&moments)?;
     }
 }
+
+/// A value with so many levels.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::from(1), |inner, level| {
+        if level % 2 == 0 { vec![inner].into() } else { serde_json::json!({ "a": inner }) }
+    })
+}
+
+/// What versions without a limit took at each door, one level below where their reader of JSON refused it.
+#[test]
+fn values_that_were_stored_before_there_was_a_limit_are_read() {
+    for levels in [64, 65, 100, 126, 127] {
+        let deep = nested(levels);
+        let object = serde_json::Map::from_iter([("o".to_owned(), deep.clone())]);
+        let arguments: kelos_model::Arguments = object.clone().into_iter().collect();
+        let ended = kelos_model::Occurrence::Ended {
+            program: WorkflowId::new("p").unwrap(),
+            state: kelos_model::SlotState::Succeeded,
+            run: None,
+            arguments: arguments.clone(),
+            outputs: object.clone(),
+        };
+        let mut collected = Collection::new(jiff::Timestamp::UNIX_EPOCH);
+        collected.arguments.clone_from(&arguments);
+        collected.add(&ended);
+        let gave = SlotEvent::Gave { run: 1, outputs: object.clone() };
+        let register = Event::Register {
+            bucket: "b".to_owned(),
+            key: "k".to_owned(),
+            value: Some(deep.clone()),
+            by: None,
+            reason: None,
+        };
+        let heard = SlotEvent::Collected { what: ended, fact: None };
+        assert_eq!(again_equal(&deep), deep);
+        assert_eq!(again_equal(&arguments), arguments);
+        assert_eq!(again_equal(&object), object);
+        assert_eq!(again_equal(&collected), collected);
+        assert_eq!(again_equal(&gave), gave);
+        assert_eq!(again_equal(&register), register);
+        assert_eq!(again_equal(&heard), heard);
+    }
+}
+
+fn again_equal<T: StoredForm>(value: &T) -> T {
+    let text = text(value).unwrap();
+    read(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn definition_line() -> Value {
+    let (_, line) = lines().find(|(what, line)| *what == "workflow" && line.contains(r#""type":"fired""#)).unwrap();
+    serde_json::from_str(line).unwrap()
+}
+
+#[test]
+fn triggers_of_64_levels_are_stored_and_read() {
+    let mut workflow: Workflow = read(&definition_line().to_string()).unwrap();
+    for _ in 0..63 {
+        workflow.trigger = kelos_model::Trigger::And { triggers: vec![workflow.trigger] };
+    }
+    workflow.check_nesting().unwrap();
+    assert_eq!(again_equal(&workflow), workflow);
+    let deeper = Workflow { trigger: kelos_model::Trigger::Not { trigger: Box::new(workflow.trigger) }, ..workflow };
+    assert_eq!(deeper.check_nesting().unwrap_err(), "its trigger is nested 65 levels deep, expected at most 64");
+}
+
+#[test]
+fn of_a_definition_that_cannot_be_read_the_rest_is() {
+    let id = WorkflowId::new("w").unwrap();
+    let line = definition_line();
+    let whole: Workflow = read(&line.to_string()).unwrap();
+    let mut broken = line.clone();
+    broken["trigger"] = serde_json::json!({ "type": "fired", "cron": "\t 4 * * *", "unix": true });
+    read::<Workflow>(&broken.to_string()).unwrap_err();
+    let salvaged = salvage(&id, &broken.to_string());
+    let never = kelos_model::Trigger::Or { triggers: Vec::new() };
+    assert_eq!(salvaged, Workflow { id: id.clone(), trigger: never, ..whole });
+    let nothing = salvage(&id, "no JSON");
+    assert_eq!((nothing.id.as_str(), nothing.job.executor.as_str()), ("w", "unreadable"));
+    again_equal(&nothing);
+}
+
+#[test]
+fn a_turn_that_cannot_be_read_back_is_told_before_it_is_stored() {
+    let mut definition: Workflow = read(&definition_line().to_string()).unwrap();
+    let id = definition.id.clone();
+    for _ in 0..200 {
+        definition.trigger = kelos_model::Trigger::Not { trigger: Box::new(definition.trigger) };
+    }
+    let row = kelos_model::workflow::WorkflowRow {
+        id: id.clone(),
+        definition: definition.into(),
+        version: 1,
+        present: true,
+        enabled: true,
+        paused: false,
+        planned: PlanState::default(),
+        moments: Moments::default(),
+    };
+    let what = WorkflowEvent::Defined { version: 1, by: None, reason: None };
+    let event = Event::Workflow { workflow: id.clone(), what };
+    let record = kelos_model::EventRecord { seq: 1, at: jiff::Timestamp::UNIX_EPOCH, previous: 0, event };
+    let commit = crate::Commit { events: vec![record], workflows: vec![row], ..crate::Commit::default() };
+    for how_much in [ReadBack::Values, ReadBack::Whole] {
+        let error = read_back(&commit, how_much).unwrap_err();
+        assert_eq!((error.workflow, error.what), (Some(id.clone()), format!("the definition of {id}")));
+        assert!(error.why.contains("levels deep, expected at most 64"), "{}", error.why);
+    }
+    // A row of a definition that is stored already is not written again.
+    let known = crate::Commit { events: Vec::new(), ..commit };
+    read_back(&known, ReadBack::Values).unwrap();
+}
+
+/// Text of which cron expressions are made, and what has no place in them.
+fn nearly_cron() -> impl Strategy<Value = String> {
+    let field = prop_oneof![
+        4 => prop::sample::select(vec!["*", "0", "4", "?", "*/5", "1-5", "MON-FRI", "2030", "1,15"]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+        2 => prop::char::range('\0', ' ').prop_map(String::from),
+        1 => prop::sample::select(vec!["\u{7f}", "\u{85}", "\u{a0}", "\u{2028}", "\u{feff}"]).prop_map(str::to_owned),
+    ];
+    let gap = prop_oneof![8 => Just(" "), 1 => Just("\t"), 1 => Just(""), 1 => Just("  ")];
+    prop::collection::vec((field, gap), 4..9)
+        .prop_map(|fields| fields.into_iter().map(|(field, gap)| field + gap).collect::<String>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4096) })]
+
+    /// With the five that are one longer than four, a control character for a field was once taken and not stored.
+    #[test]
+    fn each_cron_expression_that_is_accepted_reads_back_from_its_stored_form(text in nearly_cron()) {
+        use kelos_model::time::{Cron, CronSchedule, Firing, Schedule, Zone};
+        let stored = |workflow: &Workflow| {
+            let text = super::text(workflow).unwrap();
+            read::<Workflow>(&text).map_err(|error| TestCaseError::fail(format!("{error}: {text}")))
+        };
+        let base: Workflow = read(&definition_line().to_string()).unwrap();
+        for read in [Firing::parse, Firing::read_by_quartz] {
+            if let Ok(firing) = read(&text, Zone::utc()) {
+                prop_assert!(!firing.text().contains(char::is_control), "{:?}", text);
+                let workflow = Workflow { trigger: kelos_model::Trigger::Fired { firing }, ..base.clone() };
+                prop_assert_eq!(stored(&workflow)?, workflow);
+            }
+        }
+        if let Ok(cron) = Cron::parse(&text) {
+            prop_assert!(!cron.as_str().contains(char::is_control), "{:?}", text);
+            let keys = kelos_model::workflow::Keys::Schedule(Schedule::Cron(CronSchedule::utc(cron)));
+            let workflow = Workflow { keys, ..base.clone() };
+            prop_assert_eq!(stored(&workflow)?, workflow);
+        }
+        if let Ok(trigger) = kelos_model::Trigger::parse(&format!("and(time({text}), signal({text:?}))"), &Zone::utc()) {
+            let workflow = Workflow { trigger, ..base };
+            prop_assert_eq!(stored(&workflow)?, workflow);
+        }
+    }
+}

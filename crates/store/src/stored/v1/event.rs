@@ -505,6 +505,7 @@ enum StoredInvariant {
     SlotsAreStoredWhole,
     BacklogsHaveSchedules,
     OffersAreListed,
+    RowsAreReadable,
     Planted,
     #[serde(other)]
     Unknown,
