@@ -1,5 +1,6 @@
 //! The library, as programs use it, and the engine and the node below it.
 
+mod broken_databases;
 mod deletions;
 mod embed;
 mod embed_cuttle;

@@ -77,7 +77,7 @@ fn open(path: &Path, now: &'static str, executor: &Quick) -> Handle {
     engine::start(parts).unwrap()
 }
 
-fn agrees(reader: &dyn Queries) {
+pub(crate) fn agrees(reader: &dyn Queries) {
     let verified = verify(reader, 10).unwrap();
     assert_eq!(verified.disagreements, [], "{verified:?}");
     assert_eq!(reader.damage(10).unwrap(), [] as [&str; 0]);
@@ -89,7 +89,7 @@ fn slots(handle: &Handle, workflow: &str) -> Vec<SlotRow> {
 }
 
 /// Steps until nothing is left of what the turns before had begun.
-async fn step(handle: &Handle, time: &str) {
+pub(crate) async fn step(handle: &Handle, time: &str) {
     for _ in 0..5 {
         handle.step(at(time), None).await.unwrap();
         handle.settled().await.unwrap();

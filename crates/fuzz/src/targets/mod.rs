@@ -1,6 +1,7 @@
 //! The targets.
 
 mod config;
+mod limits;
 mod model;
 mod records;
 mod requests;
@@ -19,6 +20,7 @@ pub fn targets() -> Vec<Target> {
     all.extend(config::targets());
     all.extend(scripts::targets());
     all.extend(requests::targets());
+    all.push(limits::target());
     for target in &mut all {
         target.corpus.extend(corpus::kept(target.name).into_iter().map(|(_, input)| input));
     }
