@@ -21,6 +21,7 @@ mod smallest;
 mod source;
 mod stored;
 mod types;
+mod variables;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -123,6 +124,7 @@ fn check(tree: &Tree, arguments: &TidyArguments) -> Result<Faults, String> {
     faults.extend(glossary::check(tree)?);
     faults.extend(commits::check(&tree.root));
     faults.extend(stored::check(tree));
+    faults.extend(variables::check(tree));
     faults.extend(ratchet::check(tree, &standing(tree))?);
     Ok(faults)
 }

@@ -248,13 +248,17 @@ fn add_token(args: &AddTokenArgs) -> Result<u8, Failure> {
     }
     let made: Reply<NewTokenDto> = made?;
     if let (Some(mut file), Some(out)) = (file, &args.out) {
-        file.write_all(format!("{}\n", made.secret).as_bytes())
-            .map_err(|error| Failure::bad(format!("write the token to {}: {error}", out.display())))?;
+        file.write_all(format!("{}\n", made.secret).as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
+            let _ = std::fs::remove_file(out);
+            take_back(args, &made, Failure::bad(format!("write the token to {}: {error}", out.display())))
+        })?;
         words::line(format!("{} ({}) is in {}", made.token.name, made.token.id, out.display()));
         return Ok(0);
     }
+    let kept =
+        |text: String| words::write(text.as_bytes()).map_err(|error| take_back(args, &made, words::unwritten(&error)));
     if args.door.form.json {
-        words::json(&made);
+        kept(words::json_text(&made))?;
         return Ok(0);
     }
     // The token alone is on standard output, so that it can be piped into a store of secrets.
@@ -264,8 +268,21 @@ fn add_token(args: &AddTokenArgs) -> Result<u8, Failure> {
         made.token.id,
         made.token.roles.join(", ")
     ));
-    words::line(&made.secret);
+    kept(format!("{}\n", made.secret))?;
     Ok(0)
+}
+
+/// Revokes a token that nobody has been told, as its text could not be written.
+fn take_back(args: &AddTokenArgs, made: &NewTokenDto, failure: Failure) -> Failure {
+    let id = &made.token.id;
+    let mut query = Query::new();
+    query.add("reason", "its text could not be written");
+    let path = format!("/tokens/{}", escape(id));
+    let revoked = Connection::open(&args.door).and_then(|client| client.remove("revoke the token", &path, &query));
+    match revoked {
+        Ok(_) => failure.hint(format!("the token {id} was revoked again; make another one")),
+        Err(_) => failure.hint(format!("`kelos token revoke {id}` revokes the token that nobody has")),
+    }
 }
 
 fn tokens(door: &Door) -> Result<u8, Failure> {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use comfy_table::Cell;
-use kelos_model::nesting;
 use kelos_wire::{FlowRunDto, FlowStepDto, ItemDto, ResumeRequest, SignalRequest, SlotDto};
 use serde_json::Value;
 
@@ -12,6 +11,7 @@ use crate::address::{Query, slot_path};
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure, UNREACHABLE};
+use crate::no_job::is_final;
 use crate::options::{Because, Door};
 use crate::selection::{self, SlotChoice};
 use crate::text::{self as words, count, quoted};
@@ -63,7 +63,7 @@ pub(crate) struct SignalArgs {
 
 /// Reads JSON of the command line.
 fn json(text: &str) -> Result<Value, String> {
-    nesting::value(text.as_bytes())
+    kelos_model::json::value(text.as_bytes())
         .map_err(|error| format!("{error}; expected JSON such as true or '{{\"by\": \"Ann\"}}'"))
 }
 
@@ -235,7 +235,7 @@ pub(crate) fn follow(connection: &mut Connection, door: &Door, id: &str, key: &s
     loop {
         let asked = Instant::now();
         let slot: Reply<SlotDto> = patiently(connection, |one| one.get(&doing, &path, &Query::new()))?;
-        let is_over = is_final(slot.state.as_str()) && !slot.run_alive;
+        let is_over = is_final(&slot.state) && !slot.run_alive;
         let flow = patiently(connection, |one| whole(one, &doing, &path))?;
         if !door.form.json {
             flow.iter().flat_map(|run| &run.steps).for_each(|step| tell(step, &mut said));
@@ -292,14 +292,10 @@ fn patiently<T>(connection: &mut Connection, ask: impl Fn(&Client) -> Result<T, 
     }
 }
 
-fn is_final(state: &str) -> bool {
-    kelos_model::SlotState::ALL.iter().any(|one| one.as_str() == state && one.is_final())
-}
-
 /// Prints a step when it has ended, or waits for a signal, once.
 fn tell(step: &FlowStepDto, said: &mut BTreeMap<String, String>) {
     let state = step.state.as_str();
-    if !is_final(state) && state != "awaits-signal" {
+    if !is_final(&step.state) && state != "awaits-signal" {
         return;
     }
     let before = said.insert(step.step.clone(), format!("{state} {}", step.attempts));

@@ -26,11 +26,11 @@ use kelos_telemetry::{Telemetry, TelemetryParts, TelemetrySettings};
 use kelos_tls::{ServerCertificate, Trust, TrustSettings};
 use kelos_trust::Rules;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::access::{self, AccessOptions};
 use crate::failure::Failure;
 use crate::node::{self, DataPlace, NodeWorkerPlan};
+use crate::signals::{ConfigRead, Signals, reload_at_hangup};
 use crate::transport::{Reach, TransportOptions};
 use crate::{folder, text};
 
@@ -160,6 +160,8 @@ pub(crate) enum Role {
 /// The configuration of pages.
 #[derive(Default)]
 pub(crate) struct Pages {
+    /// The file that it was read from.
+    config: Option<ConfigRead>,
     /// The groups of workflows on the board.
     groups: Groups,
     /// The links from runs to other pages.
@@ -211,9 +213,16 @@ impl Pages {
         Ok(Pages { trust, ..Pages::default() })
     }
 
-    fn of_file(path: &Path) -> Result<Pages, Failure> {
+    /// The text of a file.
+    pub(crate) fn text_of(path: &Path) -> Result<Arc<str>, Failure> {
+        let fail = |why: String| Failure::usage(format!("use {} as the file of --config: it {why}", path.display()));
+        kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(fail)
+    }
+
+    /// The configuration by a file.
+    pub(crate) fn of_file(path: &Path) -> Result<Pages, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of --config: {why}", path.display()));
-        let text = kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(|why| fail(format!("it {why}")))?;
+        let text = Pages::text_of(path)?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
         let (kafka, allowed) = (Cluster::parse(&text).map_err(fail)?, AllowList::parse(&text).map_err(fail)?);
         let checkpoints = Some(Settings::parse(&text).map_err(fail)?);
@@ -227,6 +236,7 @@ impl Pages {
         let watches = Watch::parse(&text).map_err(fail)?;
         let history = HistorySettings::parse(&text).map_err(fail)?;
         Ok(Pages {
+            config: Some(ConfigRead { path: path.to_owned(), text }),
             groups,
             links,
             watches,
@@ -400,7 +410,8 @@ impl Host {
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
         let mut signals = {
             let _entered = self.runtime.enter();
-            Signals::listen()?
+            reload_at_hangup(self.node.clone(), self.pages.config.clone())?;
+            Signals::of_server()?
         };
         self.serve_until(ready, async move {
             signals.wait().await;
@@ -483,25 +494,6 @@ fn telemetry_problems(telemetry: Telemetry) -> ProblemSource {
 
 fn socket(error: &std::io::Error) -> Failure {
     Failure::bad(format!("answer requests: {error}"))
-}
-
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    pub(crate) fn listen() -> Result<Signals, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")));
-        Ok(Signals { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
-    }
-
-    pub(crate) async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 /// How long a port that was asked for may be in use: a server that was killed may just have been starting a process, which

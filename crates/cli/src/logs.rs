@@ -2,7 +2,7 @@
 
 mod lines;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::time::Duration;
 
 use kelos_wire::{RunDto, SlotDto};
@@ -11,6 +11,7 @@ use crate::address::{Query, slot_path};
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::failure::{Failure, UNREACHABLE};
+use crate::no_job::is_final;
 use crate::options::{Door, OneSlot};
 use crate::text as words;
 
@@ -79,10 +80,7 @@ fn bytes(client: &Client, path: &str, follow: bool) -> Result<bool, Failure> {
         if piece.dropped > 0 {
             eprintln!("[{} bytes are not kept]", piece.dropped);
         }
-        let mut out = std::io::stdout().lock();
-        if out.write_all(&piece.bytes).and_then(|()| out.flush()).is_err() {
-            return Ok(true);
-        }
+        words::print_bytes(&piece.bytes);
         offset = piece.next;
         match (piece.bytes.is_empty(), piece.ended || !follow) {
             (true, true) => return Ok(wrote),
@@ -105,7 +103,8 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> 
     loop {
         let row: SlotDto = client.get(DOING, slot, &Query::new())?;
         match row.last_run {
-            0 if args.follow => {
+            // A slot that ended without a run has none later either, unless somebody opens it again.
+            0 if args.follow && !is_final(&row.state) => {
                 if !told {
                     words::note(format!("no run yet: the slot is {}", row.state));
                 }

@@ -66,6 +66,7 @@ mod schema;
 mod selection;
 mod serve;
 mod shadow;
+mod signals;
 mod source;
 mod sql;
 mod start;
@@ -101,8 +102,14 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == "__shim") {
         std::process::exit(kelos_executors::local::shim_main());
     }
-    if let Err(error) = kelos_executors::local::survive_file_limit() {
-        let failure = failure::Failure::bad(format!("prepare for a limit on the size of files: {error}"));
+    let prepared = kelos_executors::local::keep_descriptors()
+        .map_err(|error| format!("keep the files that it inherited from commands: {error}"))
+        .and_then(|()| {
+            let survived = kelos_executors::local::survive_file_limit();
+            survived.map_err(|error| format!("prepare for a limit on the size of files: {error}"))
+        });
+    if let Err(why) = prepared {
+        let failure = failure::Failure::bad(why);
         failure.print();
         return ExitCode::from(failure.code);
     }
@@ -110,16 +117,28 @@ fn main() -> ExitCode {
     let cli = match stolos::words(words).map(times::words).and_then(Cli::read) {
         Ok(cli) => cli,
         Err(error) => {
-            let code = if error.use_stderr() { failure::USAGE } else { 0 };
-            let _ = error.print();
-            return ExitCode::from(code);
+            return ExitCode::from(print_usage(&error));
         }
     };
-    match cli.command.run() {
+    let done = text::check_output().and_then(|()| cli.command.run());
+    match done.and_then(|code| if code == 0 { text::lost().map_or(Ok(code), Err) } else { Ok(code) }) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             failure.print();
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// Prints what the parser of the command line says: its help, or a mistake. Gives the exit code.
+fn print_usage(said: &clap::Error) -> u8 {
+    match said.print() {
+        _ if said.use_stderr() => failure::USAGE,
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let failure = text::unwritten(&error);
+            failure.print();
+            failure.code
+        }
+        _ => 0,
     }
 }

@@ -37,7 +37,8 @@ pub(crate) async fn ended_unrun(fleet: &Arc<Fleet>, job: &SlotRef) {
     }
 }
 
-fn is_final(state: &Code) -> bool {
+/// Whether a slot in this state has ended.
+pub(crate) fn is_final(state: &Code) -> bool {
     SlotState::parse(state.as_str()).is_some_and(SlotState::is_final)
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kelos_executors::workers::{LEASE, REMOTE_LEASE};
 use kelos_model::Arguments;
 use kelos_model::history::HistorySettings;
-use kelos_model::nesting;
+use kelos_model::json;
 use kelos_model::secret::AllowList;
 use kelos_wire::ReasonRequest;
 
@@ -150,7 +150,7 @@ const LONGEST_ARGUMENTS: u64 = 16 << 20;
 /// The arguments of a JSON object.
 fn listed(text: &str) -> Result<Arguments, String> {
     const EXPECTED: &str = "expected an object such as {\"day\": \"2026-11-21\", \"rows\": 100}";
-    let all: Arguments = nesting::read(text.as_bytes()).map_err(|error| format!("{error}; {EXPECTED}"))?;
+    let all: Arguments = json::read(text.as_bytes()).map_err(|error| format!("{error}; {EXPECTED}"))?;
     if all.contains_key("") { Err(format!("an argument has no name, {EXPECTED}")) } else { Ok(all) }
 }
 

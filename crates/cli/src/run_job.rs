@@ -1,6 +1,5 @@
 //! `kelos run`: one job of an app, and then the end; the exit code tells how the job ended.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +19,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
-use crate::host::Signals;
 use crate::machine::launcher;
 use crate::options::{self, AllowOptions, Lease};
+use crate::signals::Signals;
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
 use crate::{folder, no_job, text};
 
@@ -312,9 +311,8 @@ async fn print(launcher: &Launcher, run: &RunId, mut offset: u64) -> u64 {
         if piece.bytes.is_empty() {
             break;
         }
-        let mut out = std::io::stdout().lock();
-        // Whoever closed it does not want to read.
-        let _ = out.write_all(&piece.bytes).and_then(|()| out.flush());
+        // The job goes on, whatever becomes of its output.
+        text::tell_bytes(&piece.bytes);
     }
     offset
 }

@@ -1,7 +1,6 @@
 //! `kelos tell`: what happened outside, for triggers that wait for it.
 
 use kelos_model::WorkflowId;
-use kelos_model::nesting;
 use kelos_wire::{FactDto, FactRequest, TellResultDto};
 
 use crate::address::Query;
@@ -133,7 +132,7 @@ impl EndedArgs {
 impl SignalArgs {
     fn fact(&self) -> Result<FactRequest, Failure> {
         let payload = self.payload.as_ref().map(|text| {
-            nesting::value(text.as_bytes())
+            kelos_model::json::value(text.as_bytes())
                 .map_err(|error| usage(format!("\"{text}\" is not JSON ({error}): quote a text, as in '\"monday\"'")))
         });
         Ok(FactRequest { signal: Some(self.name.clone()), payload: payload.transpose()?, ..FactRequest::default() })

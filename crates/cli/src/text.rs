@@ -1,11 +1,15 @@
 //! Times, counts and output as people read them.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::time::{DurationError, format_short, parse_duration, parse_instant};
+use rustix::fs::{FallocateFlags, FileType};
+use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::failure::Failure;
 use crate::terminal::{controls, shown, with_colours};
 
 /// A count with its thousands apart: `1,234`.
@@ -57,19 +61,85 @@ pub(crate) fn quoted(word: &str) -> String {
 
 /// Prints text, in which only [`paint`](crate::render::paint) gives colours.
 pub(crate) fn print(text: &str) {
-    raw(&with_colours(&shown(text)));
+    print_bytes(with_colours(&shown(text)).as_bytes());
 }
 
-/// Prints a note beside the answer, on standard error.
+/// Prints a note on standard error, apart from the answer.
 pub(crate) fn note(text: impl AsRef<str>) {
     eprintln!("{}", with_colours(&shown(text.as_ref())));
 }
 
-/// Prints a text as it is; a reader that went away ends the program quietly, as it does other filters.
+/// Prints a text as it is.
 pub(crate) fn raw(text: &str) {
-    let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
+    print_bytes(text.as_bytes());
+}
+
+/// Prints bytes as they are. A reader that went away ends the program quietly, as it does other filters; any other error ends it as failed.
+pub(crate) fn print_bytes(bytes: &[u8]) {
+    match write(bytes) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            let failure = unwritten(&error);
+            failure.print();
+            std::process::exit(failure.code.into());
+        }
+    }
+}
+
+/// Writes to standard output.
+pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush())
+}
+
+/// The failure to write to standard output.
+pub(crate) fn unwritten(error: &io::Error) -> Failure {
+    Failure::bad(format!("write to standard output: {error}"))
+}
+
+/// The first thing that was to be written and could not be, of a command that goes on without it.
+static LOST: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints the bytes of a command that does not end with its output, such as a server: a failure counts at its end.
+pub(crate) fn tell_bytes(bytes: &[u8]) {
+    if let Err(error) = write(bytes)
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error);
+    }
+}
+
+/// The same with a line.
+pub(crate) fn tell(text: impl AsRef<str>) {
+    tell_bytes(format!("{}\n", text.as_ref()).as_bytes());
+}
+
+/// The failure of a command some of whose output was lost.
+pub(crate) fn lost() -> Option<Failure> {
+    LOST.get().map(unwritten)
+}
+
+/// The bytes for which there has to be room on the disk of standard output before a command does anything.
+const ROOM: u64 = 4096;
+
+/// Checks that standard output takes something, before anything is changed whose result would be lost. A reader that went away is no
+/// failure here.
+pub(crate) fn check_output() -> Result<(), Failure> {
+    let out = io::stdout();
+    let is_file =
+        rustix::fs::fstat(&out).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    let checked = if is_file {
+        let at = rustix::fs::fstat(&out).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        rustix::fs::fallocate(&out, FallocateFlags::KEEP_SIZE, at, ROOM)
+    } else {
+        rustix::io::write(&out, &[]).map(drop)
+    };
+    match checked {
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS | Errno::IO)) => {
+            Err(unwritten(&error.into()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -80,17 +150,21 @@ pub(crate) fn line(text: impl AsRef<str>) {
 
 /// Prints JSON: indented for people, one line for programs.
 pub(crate) fn json(value: &impl Serialize) {
+    raw(&json_text(value));
+}
+
+/// The lines that [`json`] prints.
+pub(crate) fn json_text(value: &impl Serialize) -> String {
     let text = if std::io::stdout().is_terminal() {
         serde_json::to_string_pretty(value)
     } else {
         serde_json::to_string(value)
     };
-    let text = text.unwrap_or_default();
+    let text = text.unwrap_or_default() + "\n";
     // Of these only line breaks stand outside of texts, where JSON has escapes of its own.
     let is_odd = |c: char| c != '\n' && controls(c);
     let escaped = |c: char| if is_odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-    let text = if text.contains(is_odd) { text.chars().map(escaped).collect() } else { text };
-    raw(&(text + "\n"));
+    if text.contains(is_odd) { text.chars().map(escaped).collect() } else { text }
 }
 
 /// Prints a list as JSON, with whether there is more.

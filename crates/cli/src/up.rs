@@ -103,7 +103,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     });
     Location::remove(&state);
     served?;
-    text::line("stopped; running commands continue, and the next `kelos up` adopts them");
+    text::tell("stopped; running commands continue, and the next `kelos up` adopts them");
     Ok(0)
 }
 

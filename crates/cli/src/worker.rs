@@ -25,12 +25,12 @@ use crate::apps::Apps;
 use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::fleet::Fleet;
-use crate::host::Signals;
 use crate::location::{self, Location};
 use crate::machine::{hostname, launcher, processors};
 use crate::node::StoreOptions;
 use crate::options::{AllowOptions, Lease};
 use crate::own_metrics::OwnMetrics;
+use crate::signals::{Signals, explain_at_hangup};
 use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
@@ -106,10 +106,10 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
     let outcome = crew.runtime.block_on(async {
         let (worker, news) = crew.start(wanted, Extras::default())?;
         metrics.serve()?;
-        text::line(format!("{} is running; stop it with Ctrl-C", crew.name));
+        text::tell(format!("{} is running; stop it with Ctrl-C", crew.name));
         work(&worker, news, metrics.counts(), || {
             if let Some(none) = tokio::task::block_in_place(|| crew.no_apps()) {
-                text::line(none);
+                text::tell(none);
             }
         })
         .await
@@ -139,7 +139,8 @@ pub(crate) async fn work<D: Door>(
     counts: &WorkerMetrics,
     begin: impl FnOnce(),
 ) -> Result<(), Failure> {
-    let mut signals = Signals::listen()?;
+    explain_at_hangup()?;
+    let mut signals = Signals::of_server()?;
     begin();
     loop {
         tokio::select! {
@@ -158,7 +159,7 @@ async fn finish<D: Door>(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     if !worker.is_idle() {
-        text::line("stopping once its jobs have ended; Ctrl-C again kills them");
+        text::tell("stopping once its jobs have ended; Ctrl-C again kills them");
     }
     let left = worker.leave();
     tokio::pin!(left);
@@ -178,14 +179,14 @@ async fn finish<D: Door>(
 fn say(news: Option<News>, counts: &WorkerMetrics) -> Result<(), Failure> {
     news.iter().for_each(|news| counts.hear(news));
     match news {
-        Some(News::Began(run)) => text::line(format!("{} began", named(&run))),
-        Some(News::Over(over)) => text::line(format!("{} {}", named(&over.run), ended(&over.outcome))),
+        Some(News::Began(run)) => text::tell(format!("{} began", named(&run))),
+        Some(News::Over(over)) => text::tell(format!("{} {}", named(&over.run), ended(&over.outcome))),
         Some(News::GivenUp) => {
-            text::line("the leader received no heartbeat for too long and took its jobs away; it registers again");
+            text::tell("the leader received no heartbeat for too long and took its jobs away; it registers again");
         }
         Some(News::Useless(why)) => return Err(useless(&why)),
-        Some(News::Away(why)) => text::line(format!("no answer from the leader, trying again: failed to {why}")),
-        Some(News::Back) => text::line("the leader answers again"),
+        Some(News::Away(why)) => text::tell(format!("no answer from the leader, trying again: failed to {why}")),
+        Some(News::Back) => text::tell("the leader answers again"),
         // Only a program has functions that may be outdated.
         Some(News::Came | News::Outdated(_)) | None => {}
     }

@@ -33,6 +33,7 @@ mod real_promotion;
 mod real_stolos_import;
 mod relatives;
 mod remote_workers;
+mod run_ends;
 mod schedules;
 mod secrets;
 mod server;

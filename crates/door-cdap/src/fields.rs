@@ -1,7 +1,7 @@
 //! Reading of bodies. A mistake is named by its path, with what was expected there.
 
 use kelos_front::fault::{Fault, plain};
-use kelos_model::nesting;
+use kelos_model::json;
 use serde_json::{Map, Value};
 
 /// How much of a value an error shows.
@@ -25,7 +25,7 @@ pub(super) fn object(body: &[u8]) -> Result<Value, Fault> {
 
 /// Reads a body.
 pub(super) fn json(body: &[u8]) -> Result<Value, Fault> {
-    nesting::read(body).map_err(|error| plain::bad_request(format!("the body is not JSON: {error}")))
+    json::read(body).map_err(|error| plain::bad_request(format!("the body is not JSON: {error}")))
 }
 
 /// A value in an error message, shortened if it is long.

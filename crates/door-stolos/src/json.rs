@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::ast::{NumberLit, Object, Value};
 use jsonc_parser::common::{Range, Ranged};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use kelos_model::json::{check_numbers, without_mark};
 use kelos_model::nesting::{self, ValueError};
 use kelos_sandbox::ProblemCode;
 use kelos_sandbox::apps::{Mistake, Position};
@@ -30,6 +31,7 @@ pub(super) struct JsonReader<'a> {
 
 impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str) -> JsonReader<'a> {
+        let text = without_mark(text);
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         let (mistakes, warnings, remarks, hindrances) = Default::default();
         JsonReader { text, lines, of_a_script: false, mistakes, warnings, remarks, hindrances }
@@ -175,8 +177,18 @@ impl<'a> JsonReader<'a> {
 
     /// A value that serde reads; an error has the position of its beginning.
     pub(super) fn data<T: DeserializeOwned>(&mut self, value: &Value<'a>, what: &str, such: &str) -> Option<T> {
-        let read = serde_json::from_value(plain(value));
+        let read = serde_json::from_value(self.plain(value, what));
         read.map_err(|error| self.mistake(value.range(), format!("{what}: {error}; expected {such}"))).ok()
+    }
+
+    /// A value as plain data, in which no number may be rounded.
+    pub(super) fn plain(&mut self, value: &Value<'a>, what: &str) -> Json {
+        if let Some(number) = long_number(value) {
+            let said =
+                format!("{what} has the number {}, which does not fit into 64 bits: write it as a text", number.value);
+            self.mistake(number.range, said);
+        }
+        plain(value)
     }
 
     /// A list of texts and numbers.
@@ -207,6 +219,16 @@ fn shown(value: &Value<'_>) -> String {
         Value::StringLit(text) => format!("\"{}\"", text.value),
         Value::NumberLit(number) => number.value.to_owned(),
         other => kind(other).to_owned(),
+    }
+}
+
+/// A number within a value that would be rounded in plain data.
+fn long_number<'v, 'a>(value: &'v Value<'a>) -> Option<&'v NumberLit<'a>> {
+    match value {
+        Value::NumberLit(number) => check_numbers(number.value.as_bytes()).is_err().then_some(number),
+        Value::Object(object) => object.properties.iter().find_map(|one| long_number(&one.value)),
+        Value::Array(array) => array.elements.iter().find_map(long_number),
+        _ => None,
     }
 }
 

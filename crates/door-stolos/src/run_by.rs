@@ -260,7 +260,8 @@ impl<'a, 'v> App<'a, 'v> {
         match name {
             "KELOS_SLOT" | "KELOS_TIME" => Some(self.trust("job_id").min(Trust::Plain)),
             "KELOS_WORKFLOW" => Some(self.trust("app_name")),
-            _ if name.starts_with("KELOS_ARG") || name == "KELOS_TRIGGERED_BY" => Some(Trust::Free),
+            "KELOS_ARGUMENTS" | "KELOS_TRIGGERED_BY" => Some(Trust::Free),
+            _ if name.starts_with("KELOS_ARG_") => Some(Trust::Free),
             _ => is_known.then(|| self.trust(name)),
         }
     }
@@ -284,7 +285,7 @@ impl<'a, 'v> App<'a, 'v> {
                 None => {}
             }
         }
-        settings.insert(name.to_owned(), plain(value));
+        settings.insert(name.to_owned(), reading.plain(value, &self.what(key)));
     }
 
     fn pyspark(&self, reading: &mut JsonReader<'a>) -> Job {
@@ -323,7 +324,7 @@ impl<'a, 'v> App<'a, 'v> {
     fn own(&self, reading: &mut JsonReader<'a>, name: &str) -> Job {
         let job = |settings: Json| Job::new("plugin", settings.as_object().cloned().unwrap_or_default());
         let place = self.get("job_type").map_or(self.property.range, Ranged::range);
-        let config = plain(&self.property.value);
+        let config = reading.plain(&self.property.value, self.name);
         if config.to_string().len() > LONGEST_APP {
             reading.mistake(
                 place,
@@ -357,7 +358,7 @@ impl<'a, 'v> App<'a, 'v> {
 
     /// The most of its jobs that run at once; no limit if the app doesn't say.
     pub(super) fn concurrency(&self, reading: &mut JsonReader<'a>) -> Option<u32> {
-        self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 0))
+        self.get("concurrency").and_then(|value| reading.count(value, &self.what("concurrency"), 1))
     }
 
     /// The deadline of its jobs, counted from the opening of each.

@@ -19,7 +19,7 @@ use kelos_model::{PermitAnswer, Run, RunId, SlotKey, Workflow};
 use serde_json::{Map, Value};
 
 pub use absent::AbsentExecutor;
-pub use given::{ARGUMENT, ARGUMENTS, RunInput, TRACEPARENT, TRIGGERED_BY, fits};
+pub use given::{ARGUMENT, ARGUMENTS, RunInput, TRACEPARENT, TRIGGERED_BY, check_variable};
 
 /// A run to be started, with everything filled in for its slot.
 #[derive(Debug, Clone)]

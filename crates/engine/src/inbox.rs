@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kelos_core::FireRequest;
+use kelos_model::json;
 use kelos_model::key::RunName;
-use kelos_model::nesting;
 use kelos_model::{Actor, Arguments, WorkflowId};
 use kelos_store::log::{Inbox, InboxRequest, LogError, LogStore, RefusedRequest};
 use tokio::runtime::Handle as Runtime;
@@ -171,7 +171,7 @@ fn read(request: &InboxRequest) -> Result<FireRequest, String> {
     let key = RunName::new(&request.key).map_err(|error| error.to_string())?;
     let json = request.arguments.as_deref().ok_or("its arguments were not kept: they were too large")?;
     let arguments: Arguments =
-        nesting::read(json.as_bytes()).map_err(|error| format!("its arguments are no object of JSON: {error}"))?;
+        json::read(json.as_bytes()).map_err(|error| format!("its arguments are no object of JSON: {error}"))?;
     let (priority, reason) = (request.priority, request.reason.clone());
     Ok(FireRequest { workflow, arguments, key: Some(key), priority, unconstrained: false, reason })
 }

@@ -1,6 +1,7 @@
 //! Filling a job in for a slot: templates, and the functions that a script left behind.
 
 mod address;
+mod placeholders;
 
 use std::sync::Arc;
 
@@ -149,6 +150,7 @@ fn fill_settings(
     settings: &Map<String, Value>,
     values: &KeyValues,
 ) -> Result<Map<String, Value>, String> {
+    placeholders::check(executor, settings, values)?;
     let mut filled = fill_map(settings, values);
     if let (Some(filled), Some(script)) = (filled.get_mut("shell"), settings.get("shell")) {
         filled.clone_from(script);
@@ -168,15 +170,21 @@ fn fill_settings(
     Ok(filled)
 }
 
+/// The position of the word of a command that is the text of a shell: the third one of `["sh", "-c", "…"]`.
+fn text_of_shell(command: &[Value]) -> Option<usize> {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+    let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap_or_default()).collect();
+    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(word));
+    let shell = words.iter().position(|word| is_shell(word))?;
+    let runs_a_text = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    let option = words.iter().skip(shell).position(runs_a_text)?;
+    Some(shell + option + 1).filter(|text| *text < words.len())
+}
+
 /// Refuses values that a shell would read as a part of its commands, as `["sh", "-c", "… ${name} …"]` pastes them.
 fn judge_shell(command: &[Value], values: &KeyValues) -> Result<(), String> {
-    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
-    let words: Vec<&str> = command.iter().filter_map(Value::as_str).collect();
-    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(word));
-    let Some(shell) = words.iter().position(|word| is_shell(word)) else { return Ok(()) };
-    let runs_a_text = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
-    let Some(option) = words.iter().skip(shell).position(runs_a_text) else { return Ok(()) };
-    let Some(text) = words.get(shell + option + 1) else { return Ok(()) };
+    let text = text_of_shell(command).and_then(|text| command.get(text)?.as_str());
+    let Some(text) = text else { return Ok(()) };
     let named = values.named();
     for (at, (name, value)) in named.iter().enumerate() {
         let is_hidden = named.iter().take(at).any(|(earlier, _)| earlier == name);

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kelos_engine::executor::{Executor, Reports, Start, fits};
+use kelos_engine::executor::{Executor, Reports, Start, check_variable};
 use kelos_engine::secrets::{SecretError, Secrets};
 use kelos_model::jobs::shown;
 use kelos_model::run::Report;
@@ -16,7 +16,7 @@ use kelos_model::{FailureCode, Outcome, RunId};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
-use crate::local::{self, Check, Exit, Launcher, RunRef, RunSecrets, RunSpec, StartError};
+use crate::local::{self, Check, Exit, Launcher, LocalError, RunRef, RunSecrets, RunSpec, StartError};
 
 /// The wait before files that can't be read are tried again.
 const FILE_TROUBLE: Duration = Duration::from_secs(2);
@@ -67,9 +67,17 @@ impl CommandExecutor {
         if !self.watched().insert(run.clone()) {
             return;
         }
-        let exit = insist(run, || async { self.launcher.wait(&run_ref(run)).await }).await;
+        let exit = insist(run, || self.end_of(run)).await;
         self.watched().remove(run);
         report_end(&self.launcher, run, exit, reports).await;
+    }
+
+    /// Waits for the end of a run that has started. One without files has lost them, and nothing more will be known of it.
+    async fn end_of(&self, run: &RunId) -> Result<Exit, LocalError> {
+        match self.launcher.wait(&run_ref(run)).await {
+            Err(LocalError::NotStarted(_)) => Ok(Exit::without_folder()),
+            end => end,
+        }
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<RunId>> {
@@ -146,10 +154,7 @@ impl Executor for CommandExecutor {
 
 /// Retries until the files of a run can be read: its command may still be running, so an error with files must not end
 /// the run.
-pub(crate) async fn insist<T, F: Future<Output = Result<T, local::LocalError>>>(
-    run: &RunId,
-    look: impl Fn() -> F,
-) -> T {
+pub(crate) async fn insist<T, F: Future<Output = Result<T, LocalError>>>(run: &RunId, look: impl Fn() -> F) -> T {
     loop {
         match look().await {
             Ok(found) => return found,
@@ -229,6 +234,7 @@ fn spec_of(start: &Start, settings: &Map<String, Value>) -> Result<RunSpec, Stri
     if let Some(Value::String(text)) = settings.get("shell") {
         judge(text, start, settings, &spec.env)?;
     }
+    spec.notes = start.given.left_out().into_iter().collect();
     spec.project = start.workflow.project.clone();
     spec.lease = start.lease;
     spec.cwd = settings.get("cwd").and_then(Value::as_str).map(Into::into);
@@ -295,9 +301,13 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
     let slot = &start.run.slot;
     let values = start.given.values(&start.workflow, &slot.key);
     // Of two with the same name the first one counts.
-    let named = values.named().into_iter().rev().filter(|(name, value)| is_ours(name) && fits(value));
-    let mut env: BTreeMap<String, String> = named.map(|(name, value)| (name.into_owned(), value)).collect();
-    env.extend(start.given.variables());
+    let named = values.named().into_iter().rev().filter(|(name, _)| is_ours(name));
+    let left_out = start.given.left_out();
+    let is_there = |name: &str| left_out.is_none() || !start.given.is_of_facts(name);
+    let mut env: BTreeMap<String, String> =
+        named.filter(|(name, _)| is_there(name)).map(|(name, value)| (name.into_owned(), value)).collect();
+    env.iter().try_for_each(|(name, value)| check_variable(name, value))?;
+    env.extend(start.given.variables()?);
     env.insert("KELOS_WORKFLOW".to_owned(), slot.workflow.to_string());
     env.insert("KELOS_SLOT".to_owned(), slot.short());
     let key = start.subject();
@@ -318,6 +328,7 @@ fn environment(start: &Start, settings: &Map<String, Value>) -> Result<BTreeMap<
             Value::Number(_) | Value::Bool(_) => value.to_string(),
             _ => return Err(format!("`env.{name}` is {value}, expected a string")),
         };
+        check_variable(name, &value)?;
         env.insert(name.clone(), value);
     }
     Ok(env)

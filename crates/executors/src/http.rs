@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use kelos_engine::secrets::Mask;
-use kelos_model::nesting;
+use kelos_model::json::{Document, JsonError};
 use kelos_tls::{Trust, explain};
 pub use reqwest::header;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -76,7 +76,10 @@ impl Http {
     /// the first request.
     #[must_use]
     pub fn with_patience(trust: &Trust, connect: Duration, request: Duration) -> Self {
+        // A service that is not told may answer in any encoding.
+        let plain = [(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))];
         let client = reqwest::Client::builder()
+            .default_headers(plain.into_iter().collect())
             .tls_backend_preconfigured(trust.config())
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(connect)
@@ -155,10 +158,12 @@ impl Answer {
         Answer { body: shown(&self.body), headers: headers.collect(), ..self }
     }
 
-    /// The body as a JSON value, where it is one.
-    #[must_use]
-    pub fn json(&self) -> Option<serde_json::Value> {
-        nesting::read(&self.body).ok()
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn json(&self) -> Result<Document, JsonError> {
+        Document::read(&self.body)
     }
 
     /// A header as text.

@@ -217,6 +217,35 @@ async fn a_status_that_can_not_be_had_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_job_that_the_service_removed_is_lost() {
+    let service = service(in_turn(&[(200, r#"{"status": "RUNS"}"#), (410, "purged")])).await;
+    let mut job = OneRun::new(polled(&service));
+    job.start();
+    job.external_id().await;
+    let Outcome::Lost { reason } = job.outcome().await else { panic!("not lost") };
+    assert_eq!(reason, "the service took it, and does not know it any more: it answered 410 Gone: purged");
+}
+
+#[tokio::test]
+async fn a_job_that_the_service_does_not_know_for_an_hour_is_lost() {
+    let service = service(in_turn(&[(404, ""), (200, r#"{"status": "RUNS"}"#), (404, "")])).await;
+    let now = Arc::new(Mutex::new(Timestamp::from_second(1_451_620_800).unwrap()));
+    let clock = now.clone();
+    // Each look at the clock takes 20 minutes.
+    let tick = move || {
+        let mut now = clock.lock().unwrap();
+        *now += jiff::SignedDuration::from_mins(20);
+        *now
+    };
+    let mut job = OneRun::with(polled(&service), Http::default(), Arc::new(tick));
+    job.start();
+    job.external_id().await;
+    let Outcome::Lost { reason } = job.outcome().await else { panic!("not lost") };
+    assert!(reason.ends_with("it answered 404 Not Found"), "{reason}");
+    assert_eq!(service.lines().len(), 7, "one start, two looks, and four within an hour: {:?}", service.lines());
+}
+
+#[tokio::test]
 async fn trouble_with_the_status_is_told_while_it_lasts() {
     let service = service(|_| answer(500, "<html><h1>Oh</h1>no</html>")).await;
     let mut job = OneRun::new(polled(&service));

@@ -1,6 +1,6 @@
 //! Texts with places for parts of a message: `${key}`, `${value/order/id}`.
 
-use kelos_model::nesting;
+use kelos_model::json::{Document, JsonError};
 use serde_json::Value;
 
 use crate::message::IncomingMessage;
@@ -34,14 +34,17 @@ enum Placeholder {
 /// A message whose value is read as JSON once somebody needs it.
 pub(crate) struct MessageView<'m> {
     message: &'m IncomingMessage,
-    value: Result<Value, String>,
+    value: Result<Option<Document>, String>,
 }
 
 impl<'m> MessageView<'m> {
     pub(crate) fn new(message: &'m IncomingMessage) -> MessageView<'m> {
         let value = match message.value.as_deref() {
-            None => Ok(Value::Null),
-            Some(bytes) => nesting::read(bytes).map_err(|error| format!("its value is no JSON: {error}")),
+            None => Ok(None),
+            Some(bytes) => Document::read(bytes).map(Some).map_err(|error| match error {
+                JsonError::Json(error) => format!("its value is no JSON: {error}"),
+                error => format!("its value can't be used: {error}"),
+            }),
         };
         MessageView { message, value }
     }
@@ -50,9 +53,23 @@ impl<'m> MessageView<'m> {
         self.message
     }
 
-    /// The value as JSON.
+    /// The value as JSON, to be compared.
     pub(crate) fn value(&self) -> Result<&Value, String> {
-        self.value.as_ref().map_err(Clone::clone)
+        Ok(self.document()?.map_or(&Value::Null, Document::value))
+    }
+
+    /// The part of the value at a JSON pointer, to be kept.
+    fn part(&self, pointer: &str) -> Result<Option<&Value>, String> {
+        match self.document()? {
+            Some(document) => {
+                document.part(pointer).map_err(|number| format!("its value at \"{pointer}\" can't be used: {number}"))
+            }
+            None => Ok(Value::Null.pointer(pointer).map(|_| &Value::Null)),
+        }
+    }
+
+    fn document(&self) -> Result<Option<&Document>, String> {
+        self.value.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 }
 
@@ -148,8 +165,8 @@ impl Placeholder {
             Placeholder::Offset => message.offset.into(),
             Placeholder::Time => message.time.ok_or("it has no time")?.to_string().into(),
             Placeholder::Value(pointer) => {
-                let value = reading.value()?;
-                value.pointer(pointer).cloned().ok_or_else(|| format!("its value has no {pointer}"))?
+                let part = reading.part(pointer)?;
+                part.cloned().ok_or_else(|| format!("its value has no {pointer}"))?
             }
         })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::id::is_invisible;
+use kelos_model::json::is_same;
 use kelos_model::nesting;
 use kelos_model::project::dataset_named;
 use kelos_model::run::beyond_largest;
@@ -190,7 +191,7 @@ impl Mapping {
     pub fn read(&self, message: &IncomingMessage) -> Result<Option<Occurrence>, String> {
         let reading = MessageView::new(message);
         for (pointer, wanted) in &self.when {
-            if !reading.value()?.pointer(pointer).is_some_and(|found| wanted.contains(found)) {
+            if !reading.value()?.pointer(pointer).is_some_and(|found| wanted.iter().any(|one| is_same(one, found))) {
                 return Ok(None);
             }
         }

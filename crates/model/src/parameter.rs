@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
 use crate::id::is_invisible;
+use crate::json::{self, JsonError};
 use crate::similar::mistyped;
-use crate::template::KeyValues;
+use crate::template::{KeyValues, is_part_of_time, plain_placeholders};
 use crate::time::text::{format_full, parse_instant};
 
 /// Named values that a run is given in addition to its key.
@@ -111,12 +112,12 @@ impl ParameterKind {
             (ParameterKind::Integer, Value::Number(number)) => is_whole(number).then(|| value.clone()),
             (ParameterKind::Integer, Value::String(text)) => integer(text),
             (ParameterKind::Number, Value::Number(_)) | (ParameterKind::Boolean, Value::Bool(_)) => Some(value.clone()),
-            (ParameterKind::Number, Value::String(text)) => serde_json::from_str(text).ok().map(Value::Number),
+            (ParameterKind::Number, Value::String(text)) => json::read(text.as_bytes()).ok().map(Value::Number),
             (ParameterKind::Boolean, Value::String(text)) => text.parse().ok().map(Value::Bool),
             (ParameterKind::Date, Value::String(text)) => date(text).map(|date| date.to_string().into()),
             (ParameterKind::Time, Value::String(text)) => parse_instant(text).ok().map(|at| format_full(at).into()),
             (ParameterKind::Choice { choices }, Value::String(text)) => choices.contains(text).then(|| value.clone()),
-            (ParameterKind::Json, Value::String(text)) => Some(json(text)),
+            (ParameterKind::Json, Value::String(text)) => json_of(text),
             (ParameterKind::Json, value) => Some(value.clone()),
             _ => None,
         }
@@ -153,9 +154,13 @@ fn date(text: &str) -> Option<Date> {
 }
 
 /// Reads JSON of a text. What is written as anything but a text is that; any other text stays as it is, so that it reads as itself.
-fn json(text: &str) -> Value {
-    let read = serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string());
-    read.unwrap_or_else(|| text.into())
+/// None where a number of it would be rounded.
+fn json_of(text: &str) -> Option<Value> {
+    match json::read(text.as_bytes()) {
+        Ok(Value::String(_)) | Err(JsonError::Json(_) | JsonError::Utf16) => Some(text.into()),
+        Ok(value) => Some(value),
+        Err(JsonError::Number(_)) => None,
+    }
 }
 
 /// `a, b or c`.
@@ -210,10 +215,14 @@ impl Parameter {
         self.kind.accept(value).ok_or_else(|| format!("{} is {}, expected {}", self.name, shown(value), self.kind))
     }
 
-    /// The default for a slot, with the placeholders of its key filled in.
+    /// The default for a slot, with the placeholders of its key filled in. None where it is made of a time that the slot does not have.
     pub(crate) fn default_at(&self, values: &KeyValues) -> Option<Value> {
         match self.default.as_ref()? {
-            Value::String(template) => Some(values.fill(template).into_owned().into()),
+            Value::String(template) => {
+                let is_missing = |name: &str| is_part_of_time(name) && !values.has(name);
+                let has_all = !plain_placeholders(template).any(is_missing);
+                has_all.then(|| values.fill(template).into_owned().into())
+            }
             other => Some(other.clone()),
         }
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::id::{PoolId, WorkflowId};
+use crate::json::LongNumber;
 use crate::key::{SlotKey, SlotRef};
 use crate::nesting::{TooDeep, check_object};
 use crate::parameter::Arguments;
@@ -137,6 +138,8 @@ impl FailureCode {
     pub const SIGNAL: FailureCode = FailureCode(Cow::Borrowed("signal"));
     /// It took longer than its timeout allows.
     pub const TIMED_OUT: FailureCode = FailureCode(Cow::Borrowed("timed-out"));
+    /// It gave a number that would be rounded.
+    pub const OUTPUTS_LONG_NUMBER: FailureCode = FailureCode(Cow::Borrowed("outputs-long-number"));
     /// It gave more than a run keeps.
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
     /// What it gave is nested too deeply.
@@ -176,6 +179,13 @@ impl Outcome {
             "its outputs have {bytes} bytes, expected at most {LARGEST_GIVEN}: write what is large to a file, and give its path"
         );
         Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_TOO_LARGE) }
+    }
+
+    /// The failure of a run with a number among its outputs that would be rounded.
+    #[must_use]
+    pub fn gave_long_number(number: LongNumber) -> Outcome {
+        let reason = format!("its outputs can't be kept: {number}");
+        Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::OUTPUTS_LONG_NUMBER) }
     }
 
     /// The failure of a run whose outputs are nested too deeply.

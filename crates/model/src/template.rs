@@ -111,6 +111,12 @@ impl KeyValues {
         given.chain(start).chain(end).chain(last).collect()
     }
 
+    /// Whether a name has a value.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.named().iter().any(|(known, _)| known == name)
+    }
+
     /// Replaces each `${name}` that is known; others stay as they are, because Oozie's own
     /// expressions use the same form.
     #[must_use]
@@ -132,6 +138,22 @@ pub const END_NAMES: [&str; 7] =
 /// The names that have values where a run may serve several slots: those of the time of the last.
 pub const LAST_NAMES: [&str; 7] =
     ["last_year", "last_month", "last_day", "last_hour", "last_minute", "last_second", "last_millisecond"];
+
+/// Whether a name is that of a part of a time, which has a value where a slot has such a time.
+#[must_use]
+pub fn is_part_of_time(name: &str) -> bool {
+    [TIME_NAMES, END_NAMES, LAST_NAMES].iter().any(|names| names.contains(&name))
+}
+
+/// The names in the placeholders of a template that consist of letters, digits and `_`. Others, such as `${wf:id()}`, are nobody's
+/// names here.
+pub fn plain_placeholders(template: &str) -> impl Iterator<Item = &str> {
+    template.split("${").skip(1).filter_map(|from| {
+        let (name, _) = from.split_once('}')?;
+        let is_plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        (is_plain && name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')).then_some(name)
+    })
+}
 
 /// The parts of a time in a zone.
 pub(crate) fn parts(time: Timestamp, zone: &Zone) -> [(&'static str, String); 7] {
@@ -189,6 +211,12 @@ mod tests {
         let values = KeyValues::at("2015-09-03T04:05:06.007Z".parse().unwrap());
         let filled = values.fill("/x/${year}-${month}-${day}/${hour}${minute}${second}.${millisecond}/${wf:id()}/${");
         assert_eq!(filled, "/x/2015-09-03/040506.007/${wf:id()}/${");
+    }
+
+    #[test]
+    fn names_in_placeholders_are_found() {
+        let names: Vec<&str> = plain_placeholders("${year}/${wf:id()}/${a b}${größe_1}${}${1}$${x}${open").collect();
+        assert_eq!(names, ["year", "größe_1", "x"]);
     }
 
     #[test]

@@ -33,6 +33,9 @@ impl Client {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(trust.config())
             .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
+            .default_headers(
+                [(header::ACCEPT_ENCODING, header::HeaderValue::from_static("identity"))].into_iter().collect(),
+            )
             .timeout(PATIENCE)
             // An answer from elsewhere is none of the provider's.
             .redirect(reqwest::redirect::Policy::none())

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kelos_model::json::{MARK, MARKS_OF_16};
 use rustix::fs::OFlags;
 
 /// The time limit for one answer of a file system.
@@ -36,12 +37,18 @@ pub fn read_file(path: &Path, longest: u64) -> Result<Vec<u8>, String> {
     read.unwrap_or_else(|error| Err(unreadable(&error)))
 }
 
-/// The text of a file of at most so many bytes.
+/// The text of a file of at most so many bytes, without the byte order mark that it may begin with.
 ///
 /// # Errors
 /// The errors of [`read_file`], and if the file isn't UTF-8 text.
 pub fn read_text(path: &Path, longest: u64) -> Result<Arc<str>, String> {
-    let bytes = read_file(path, longest)?;
+    let mut bytes = read_file(path, longest)?;
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
+    }
+    if MARKS_OF_16.iter().any(|mark| bytes.starts_with(mark)) {
+        return Err("begins with the byte order mark of UTF-16, expected UTF-8".to_owned());
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use kelos_tls::{Trust, explain};
-use reqwest::header::HeaderMap;
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 
@@ -45,6 +45,7 @@ impl Web {
             Client::builder()
                 .tls_backend_preconfigured(trust.config())
                 .user_agent(concat!("kelos/", env!("CARGO_PKG_VERSION")))
+                .default_headers([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))].into_iter().collect())
                 .connect_timeout(CONNECT)
                 .read_timeout(STALLED)
                 .pool_idle_timeout(IDLE_FOR)

@@ -80,7 +80,7 @@ impl From<Batch> for BatchDto {
 pub struct OutcomeDto {
     /// `succeeded`, `failed`, `refused` (it was never started), `killed`, `unknown`, or `lost`: as that, and it was begun for certain.
     pub result: Code,
-    /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `outputs-too-large`, `reported`, or `failed` where no more is
+    /// The code, which stays the same: of a failure its kind (`exit-status`, `signal`, `timed-out`, `outputs-too-large`, `outputs-long-number`, `reported`, or `failed` where no more is
     /// known), of a refusal `arguments-too-large` where it is that, else as `result`. Others may come.
     pub code: String,
     /// The outcome in words.

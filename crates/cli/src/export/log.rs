@@ -102,6 +102,10 @@ fn open(args: &LogArgs) -> Result<Box<dyn Write>, Failure> {
 }
 
 fn unwritten(file: &Path, error: &io::Error) -> Failure {
+    if file == Path::new("-") && error.kind() == io::ErrorKind::BrokenPipe {
+        // A reader that went away is no failure, as with other filters.
+        std::process::exit(0);
+    }
     Failure::bad(format!("write {}: {error}", file.display()))
 }
 

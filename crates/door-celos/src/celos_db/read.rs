@@ -286,7 +286,7 @@ fn json(text: &[u8]) -> Result<Value, String> {
     if text.is_empty() {
         return Err("it is empty, expected JSON".to_owned());
     }
-    serde_json::from_slice(text).map_err(|error| format!("it is no JSON ({error})"))
+    kelos_model::json::read(text).map_err(|error| format!("it is no JSON ({error})"))
 }
 
 /// The record in a file, and a description of what is missing in it.

@@ -6,7 +6,7 @@ use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::scope::refuse_reserved;
 use kelos_model::Actor;
-use kelos_model::nesting::{self, ValueError};
+use kelos_model::json::{self, JsonError};
 use kelos_model::register::ACCESS_BUCKET;
 use kelos_store::RegisterKeys;
 use serde::Serialize;
@@ -33,9 +33,9 @@ pub(super) async fn get(app: App, params: Params) -> Result<Response, Fault> {
 
 pub(super) async fn put(app: App, params: Params) -> Result<(), Fault> {
     let (bucket, key) = (name(&params, "bucket")?, name(&params, "key")?);
-    let value = nesting::value(&params.body).map_err(|error| match error {
-        ValueError::TooDeep(error) => Fault::bad_request("too-deep", format!("The value is {error}")),
-        ValueError::Json(error) => plain::bad_request(format!("The body must be JSON: {error}")),
+    let value = json::value(&params.body).map_err(|error| match error {
+        JsonError::TooDeep(error) => Fault::bad_request("too-deep", format!("The value is {error}")),
+        error => plain::bad_request(format!("The body must be JSON: {error}")),
     })?;
     set(&app, &params.by, bucket, key, Some(value)).await
 }

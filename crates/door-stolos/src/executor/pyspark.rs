@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use kelos_engine::executor::Start;
 use kelos_engine::secrets::Secrets;
 use kelos_executors::local::RunDirs;
-use kelos_model::secret::SECRET_VARIABLES;
 use kelos_model::shell::Placeholders;
+use kelos_model::variables::is_credential;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ pub(super) fn application(start: &Start, runs: &RunDirs, secrets: &Secrets) -> R
 fn environment(settings: &Settings) -> Result<Map<String, Value>, String> {
     let mut env = settings.env.clone();
     for name in &settings.env_from_os {
-        if name.starts_with(SECRET_VARIABLES) {
+        if is_credential(name) {
             return Err(format!(
                 "env_from_os names {name}, which is for secrets, and would show it in the list of processes: declare it in env, as \
                  in {{\"{name}\": {{\"secret\": \"env:{name}\"}}}}"

@@ -112,28 +112,56 @@ impl RunInput {
         }
     }
 
-    /// The variables that a command gets of it. What is too long for one is left out.
-    pub fn variables(&self) -> BTreeMap<String, String> {
+    /// The variables that a command gets of it, but for facts that are too many for one: see [`RunInput::left_out`].
+    ///
+    /// # Errors
+    /// An argument that can't be a variable, in words.
+    pub fn variables(&self) -> Result<BTreeMap<String, String>, String> {
         let mut variables = BTreeMap::new();
         if !self.arguments.is_empty() {
             variables.insert(ARGUMENTS.to_owned(), json!(self.arguments).to_string());
-        }
-        if let Some(triggered_by) = &self.triggered_by {
-            variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
         }
         if let Some(traceparent) = &self.traceparent {
             variables.insert(TRACEPARENT.to_owned(), traceparent.clone());
         }
         let single = self.arguments.iter().filter(|(name, _)| is_sound(name));
         variables.extend(single.map(|(name, value)| (format!("{ARGUMENT}{name}"), text(value).into_owned())));
-        variables.retain(|_, value| fits(value));
-        variables
+        variables.iter().try_for_each(|(name, value)| check_variable(name, value))?;
+        if let Some(triggered_by) = self.triggered_by.as_ref().filter(|_| self.left_out().is_none()) {
+            variables.insert(TRIGGERED_BY.to_owned(), triggered_by.to_string());
+        }
+        Ok(variables)
+    }
+
+    /// The sentence about facts that are too many for a variable. They are no reason not to run: few commands read them.
+    #[must_use]
+    pub fn left_out(&self) -> Option<String> {
+        let why = check_variable(TRIGGERED_BY, &self.triggered_by.as_ref()?.to_string()).err()?;
+        Some(format!("{why}; it is left out"))
+    }
+
+    /// Whether a value has these facts, too.
+    #[must_use]
+    pub fn is_of_facts(&self, name: &str) -> bool {
+        name == TRIGGERING_SCHEDULE_INFO && !self.arguments.contains_key(name)
     }
 }
 
-/// Whether a program can be started that has this value as a variable.
-pub fn fits(value: &str) -> bool {
-    value.len() <= LARGEST_VARIABLE && !value.contains('\0')
+/// Checks that a program can be started that has this value as a variable.
+///
+/// # Errors
+/// If it can't, in words.
+pub fn check_variable(name: &str, value: &str) -> Result<(), String> {
+    if value.contains('\0') {
+        return Err(format!("the variable {name} has a NUL character, which no variable can have"));
+    }
+    if value.len() > LARGEST_VARIABLE {
+        let length = value.len();
+        return Err(format!(
+            "the variable {name} has {length} bytes, expected at most {LARGEST_VARIABLE}: write what is large to a file, and give its path"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether a shell can have a variable of this name.
@@ -149,19 +177,36 @@ mod tests {
     fn only_sound_names_become_variables_of_their_own() {
         let names = ["cleanup_dir", "my.property", "a b", "x=1", "9", "", "größe"];
         let arguments = names.map(|name| (name.to_owned(), json!("$(reboot)"))).into();
-        let variables = RunInput { arguments, ..RunInput::default() }.variables();
+        let variables = RunInput { arguments, ..RunInput::default() }.variables().unwrap();
         let names: Vec<&str> = variables.keys().map(String::as_str).collect();
         assert_eq!(names, ["KELOS_ARGUMENTS", "KELOS_ARG_9", "KELOS_ARG_cleanup_dir"]);
         assert_eq!(variables["KELOS_ARG_9"], "$(reboot)");
     }
 
     #[test]
-    fn what_no_program_can_be_started_with_is_left_out() {
-        let long = "x".repeat(LARGEST_VARIABLE + 1);
-        let arguments = [("a", "1"), ("b", &*long), ("c", "\0")].map(|(name, value)| (name.to_owned(), json!(value)));
-        let arguments = arguments.into();
-        let given = RunInput { arguments, triggered_by: Some(json!(long)), ..RunInput::default() };
-        let variables = given.variables();
-        assert_eq!(variables.keys().collect::<Vec<_>>(), ["KELOS_ARG_a"]);
+    fn an_argument_that_can_not_be_a_variable_is_refused() {
+        let refused = |value: &str| {
+            let arguments = [("a".to_owned(), json!("1")), ("b".to_owned(), json!(value))].into();
+            RunInput { arguments, ..RunInput::default() }.variables().unwrap_err()
+        };
+        assert_eq!(refused("x\0"), "the variable KELOS_ARG_b has a NUL character, which no variable can have");
+        let long = refused(&"x".repeat(LARGEST_VARIABLE + 1));
+        let told = "the variable KELOS_ARGUMENTS has 120018 bytes, expected at most 120000: write what is large to a file, and give its path";
+        assert_eq!(long, told);
+    }
+
+    #[test]
+    fn facts_that_are_too_many_for_a_variable_are_left_out_with_a_sentence() {
+        let long = json!("x".repeat(LARGEST_VARIABLE + 1));
+        let given = RunInput { triggered_by: Some(long), ..RunInput::default() };
+        assert!(given.variables().unwrap().is_empty());
+        let said = given.left_out().unwrap();
+        assert!(
+            said.starts_with("the variable KELOS_TRIGGERED_BY has 120003 bytes") && said.ends_with("left out"),
+            "{said}"
+        );
+        let few = RunInput { triggered_by: Some(json!(["x"])), ..RunInput::default() };
+        assert_eq!(few.left_out(), None);
+        assert_eq!(few.variables().unwrap()["KELOS_TRIGGERED_BY"], "[\"x\"]");
     }
 }

@@ -94,6 +94,10 @@ impl OutputCopies {
     }
 
     async fn copy(&self, run: &RunRef, dir: &Path) -> Result<(), String> {
+        if !dir.is_dir() {
+            // It was removed: no later attempt finds more.
+            return Ok(());
+        }
         let folder = self.folder(run);
         for path in files(dir).map_err(|error| format!("{}: {error}", dir.display()))? {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

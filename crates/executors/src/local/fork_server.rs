@@ -18,6 +18,7 @@ use nix::unistd::{ForkResult, fork};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 
+use super::descriptors::close_inherited;
 use super::file_limit::survive_file_limit;
 use super::{procs, shim};
 
@@ -43,6 +44,7 @@ pub fn shim_main() -> i32 {
 }
 
 fn serve() -> io::Result<()> {
+    close_inherited()?;
     let server = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
     prepare()?;
     send(&server, READY, SendFlags::NOSIGNAL)?;

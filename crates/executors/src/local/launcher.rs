@@ -298,6 +298,7 @@ impl Launcher {
                 Err(kelos_model::Outcome::gave_too_much(usize::try_from(bytes).unwrap_or(usize::MAX)))
             }
             Ok(Err(Unsound::TooDeep(error))) => Err(kelos_model::Outcome::gave_too_deep(error)),
+            Ok(Err(Unsound::Number(number))) => Err(kelos_model::Outcome::gave_long_number(number)),
             Ok(Err(Unsound::Other(_))) | Err(_) => Ok(None),
         }
     }

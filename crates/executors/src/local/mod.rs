@@ -19,6 +19,8 @@
 //!   process id is never hit.
 //! - *A run is over when its command is over.* Processes that the command leaves in the background get a fifth of a
 //!   second to finish their output, then SIGTERM, and then SIGKILL.
+//! - *A run does not outlive its folder.* When the folder is removed or moved, the shim ends the command, and the outcome
+//!   is unknown.
 //!
 //! The files of a run: `spec.json` (the command), `claim` (the shim, and the process of the command), `log` and
 //! `log.tail.*` (the output), `*.marks` beside them (its times and streams), `outputs.json` (the outputs for triggered runs, written by the command), `exit.json` (the
@@ -35,10 +37,12 @@
 
 mod blocking;
 mod copies;
+mod descriptors;
 mod error;
 mod fence;
 mod file_limit;
 mod folder;
+mod folder_watch;
 mod fork_server;
 mod heard;
 mod kept;
@@ -61,6 +65,7 @@ mod supervise;
 mod user;
 
 pub use copies::OutputCopies;
+pub use descriptors::keep_descriptors;
 pub use error::{LocalError, StartError};
 pub use fence::{BootMoment, FENCE_GRACE, LeaseFile, OwnFence, surely_over};
 pub use file_limit::survive_file_limit;

@@ -1,7 +1,7 @@
 //! The outputs of a command for the runs that it triggers: a JSON object that it writes to a file of its run.
 //!
-//! A file with invalid content never fails the run: it is ignored, and the log gives the reason. One that is too large or
-//! nested too deeply fails the run, because triggered runs would lack it. Where a command is given secrets or is another user's, it writes to
+//! A file with invalid content never fails the run: it is ignored, and the log gives the reason. One that is too large, is
+//! nested too deeply, or has a number that would be rounded, fails the run, because triggered runs would lack it. Where a command is given secrets or is another user's, it writes to
 //! another file, from which the shim takes what may be kept.
 
 use std::fs::{self, DirBuilder, File};
@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use kelos_engine::secrets::Mask;
-use kelos_model::nesting::{self, TooDeep, ValueError};
+use kelos_model::json::{self, JsonError, LongNumber};
+use kelos_model::nesting::TooDeep;
 use kelos_model::run::LARGEST_GIVEN;
 use serde_json::{Map, Value};
 
@@ -43,6 +44,9 @@ pub(crate) enum Unsound {
     /// It has so many levels.
     #[error("it is {0}")]
     TooDeep(TooDeep),
+    /// A number would be rounded.
+    #[error("{0}")]
+    Number(LongNumber),
     /// Anything else, in words.
     #[error("{0}")]
     Other(String),
@@ -81,10 +85,11 @@ fn read_file(path: &Path, user: Option<&SystemUser>) -> Result<Option<Map<String
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| Unsound::Other(error.to_string()))?;
     let wrong =
         |what: String| Unsound::Other(format!("it is no JSON object ({what}), expected such as {{\"rows\": 12}}"));
-    match nesting::value(&bytes) {
+    match json::value(&bytes) {
         Ok(Value::Object(outputs)) => Ok(Some(outputs)),
         Ok(_) => Err(wrong("but another value".to_owned())),
-        Err(ValueError::TooDeep(error)) => Err(Unsound::TooDeep(error)),
+        Err(JsonError::TooDeep(error)) => Err(Unsound::TooDeep(error)),
+        Err(JsonError::Number(number)) => Err(Unsound::Number(number)),
         // An empty file was made by a redirection that had nothing to say.
         Err(_) if bytes.iter().all(u8::is_ascii_whitespace) => Ok(None),
         Err(error) => Err(wrong(error.to_string())),
@@ -150,6 +155,11 @@ impl OutputsPlace {
                 let levels = (*levels).min(KEPT_LEVELS);
                 let empty = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
                 self.keep(empty.as_bytes()).map_err(|error| error.to_string())
+            }
+            // Nor is anything else kept: the server finds such a number in its place.
+            Err(Unsound::Number(LongNumber { line, column })) => {
+                let before = "\n".repeat(line - 1) + &" ".repeat(column - 1);
+                self.keep(format!("{before}{}0", u64::MAX).as_bytes()).map_err(|error| error.to_string())
             }
             _ => Ok(()),
         };
@@ -226,6 +236,20 @@ mod tests {
         fs::write(place.path(), nested(65).replace('1', "\"hunter2\"")).unwrap();
         assert_eq!(place.take(&mask), Err(Unsound::TooDeep(TooDeep { levels: 65 })));
         assert_eq!(read_outputs(dir.path()), Err(Unsound::TooDeep(TooDeep { levels: 65 })), "the server is told, too");
+    }
+
+    #[test]
+    fn a_number_that_would_be_rounded_is_refused() {
+        let number = LongNumber { line: 2, column: 7 };
+        let text = "{\"a\": 1,\n\"id\": 12345678901234567890123}";
+        assert_eq!(read(text), Err(Unsound::Number(number)));
+        assert_eq!(read("{\"id\": 18446744073709551615}").unwrap().unwrap()["id"], u64::MAX);
+        assert_eq!(read("\u{feff}{\"id\": 1}").unwrap().unwrap()["id"], 1);
+        let dir = tempfile::tempdir().unwrap();
+        let place = OutputsPlace::prepare(dir.path(), "tag", None, true).unwrap();
+        fs::write(place.path(), text).unwrap();
+        assert_eq!(place.take(&Mask::of(&["hunter2".to_owned()])), Err(Unsound::Number(number)));
+        assert_eq!(read_outputs(dir.path()), Err(Unsound::Number(number)), "the server is told, too");
     }
 
     #[test]

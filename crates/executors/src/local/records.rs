@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{At, LocalError};
 use super::fence::Fence;
+use super::folder_watch::FOLDER_GONE;
 use super::paths::RunRef;
 use super::procs::ProcessId;
 use super::run_secrets::RunSecrets;
@@ -57,6 +58,9 @@ pub struct RunSpec {
     /// The project of its workflow, by whose terms its folder is kept.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub project: String,
+    /// Notes of Kelos about the run, with which its output begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The user of the system as whom the command runs; the server's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
@@ -88,6 +92,7 @@ impl RunSpec {
             grace: None,
             log_limit_bytes: None,
             project: String::new(),
+            notes: Vec::new(),
             run_as: None,
             lease: None,
             fence: None,
@@ -113,6 +118,12 @@ impl Exit {
     /// Whether the command exited with status 0.
     pub fn is_success(&self) -> bool {
         self.outcome == Outcome::Exited { code: 0 }
+    }
+
+    /// The end of a run that had started, and whose folder was removed or moved since.
+    pub(crate) fn without_folder() -> Self {
+        let outcome = Outcome::Unknown { why: FOLDER_GONE.to_owned() };
+        Exit { outcome, started_at_ms: None, ended_at_ms: now_ms() }
     }
 }
 
@@ -231,7 +242,7 @@ fn read_bytes(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, LocalError> {
     let path = dir.join(name);
     match fs::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error).at("read", &path),
     }
 }

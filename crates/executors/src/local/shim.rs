@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kelos_model::secret::SECRET_VARIABLES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::error::{At, LocalError};
 use super::fence::{BootMoment, FenceWatch};
+use super::folder_watch::{FOLDER_GONE, FolderWatch};
 use super::log::LogWriter;
+use super::marks::Stream;
 use super::outputs::{self, OUTPUTS_VARIABLE, OutputsPlace};
 use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
 use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC};
@@ -82,12 +83,13 @@ fn look_after(dir: &Path, voice: &PipeWriter, secrets: Option<OwnedFd>) -> Resul
         return Ok(());
     }
     say(voice, SAY_CLAIMED);
+    let folder = FolderWatch::new(dir, &claim.tag, Instant::now());
     // Synced, so that even a power failure can't make the run appear as not started.
     let exit = match records::sync(dir, CLAIM) {
         Ok(()) => run_claimed(dir, &spec, &claim, me, signals, voice),
         Err(error) => not_started(format!("failed to {error}")),
     };
-    write_exit(dir, &exit, voice)
+    write_exit(dir, &exit, voice, &folder)
 }
 
 /// Becomes a process of its own: in a session that no other shim is in, and the parent of every orphan of the command.
@@ -122,7 +124,8 @@ fn run_claimed(dir: &Path, spec: &RunSpec, claim: &Claim, me: ProcessId, signals
     }
     say(voice, &format!("{SAY_STARTED} {job_pid}"));
     let tree = Tree { tag: claim.tag.clone(), shim: me };
-    let supervisor = Supervisor::new(started, tree, signals, spec.grace.unwrap_or(DEFAULT_GRACE)).within(fence);
+    let supervisor = Supervisor::new(started, tree, signals, spec.grace.unwrap_or(DEFAULT_GRACE));
+    let supervisor = supervisor.within(fence).watching(FolderWatch::new(dir, &claim.tag, Instant::now()));
     let outcome = supervisor.run(spec.timeout);
     Exit { outcome, started_at_ms: Some(started_at_ms), ended_at_ms: records::now_ms().max(started_at_ms) }
 }
@@ -133,7 +136,8 @@ fn not_started(error: String) -> Exit {
 
 fn start(dir: &Path, spec: &RunSpec, claim: &Claim, signals: &Signals) -> Result<StartedCommand, String> {
     let limit = spec.log_limit_bytes.unwrap_or(DEFAULT_LOG_LIMIT);
-    let log = LogWriter::new(dir, limit).hiding(spec.secrets.mask());
+    let mut log = LogWriter::new(dir, limit).hiding(spec.secrets.mask());
+    spec.notes.iter().for_each(|note| log.write(Stream::Kelos, format!("kelos: {note}\n").as_bytes()));
     let user = spec.run_as.as_deref().map(SystemUser::find).transpose()?;
     let outputs = OutputsPlace::prepare(dir, &claim.tag, user.as_ref(), spec.has_secrets)
         .map_err(|error| why_no_outputs(user.as_ref(), &error))?;
@@ -167,7 +171,8 @@ fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String>
     command.args(args).stdin(Stdio::null()).process_group(0);
     match user {
         Some(user) => user.adopt(&mut command),
-        None if spec.inherit_env => without_secrets(&mut command),
+        // The shim was started without the credentials of the server.
+        None if spec.inherit_env => {}
         None => drop(command.env_clear()),
     }
     if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -197,18 +202,6 @@ fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String>
     Ok(command)
 }
 
-/// The variable with the address of the log of a node, in which there may be a password.
-const STORE_VARIABLE: &str = "KELOS_STORE";
-
-/// Keeps the variables of the server that are for secrets from a command, whose project may not be allowed to use them.
-fn without_secrets(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| name.starts_with(SECRET_VARIABLES) || name == STORE_VARIABLE) {
-            command.env_remove(name);
-        }
-    }
-}
-
 fn why_not_started(program: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound if program.contains('/') => {
@@ -221,7 +214,7 @@ fn why_not_started(program: &str, error: &io::Error) -> String {
 }
 
 /// A full disk may have room again in a moment, and the outcome is known only here.
-fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter) -> Result<(), LocalError> {
+fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter, folder: &FolderWatch) -> Result<(), LocalError> {
     let deadline = Instant::now() + WRITE_EXIT_FOR;
     loop {
         match records::create_once(dir, EXIT, exit) {
@@ -234,10 +227,24 @@ fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter) -> Result<(), LocalEr
             Ok(true) => return records::sync(dir, EXIT),
             // The server gave this shim up and wrote the outcome itself.
             Ok(false) => return Ok(()),
-            Err(error) if !dir.is_dir() || Instant::now() > deadline => return Err(error),
+            // The outcome can't be kept, nor what the command gave.
+            Err(_) if !folder.is_there() => {
+                say_ended(voice, &without_folder(exit));
+                return Ok(());
+            }
+            Err(error) if Instant::now() > deadline => return Err(error),
             Err(_) => std::thread::sleep(Duration::from_millis(500)),
         }
     }
+}
+
+/// The outcome of a run whose folder is gone. One that was cancelled was cancelled.
+fn without_folder(exit: &Exit) -> Exit {
+    let outcome = match &exit.outcome {
+        known @ (Outcome::Killed | Outcome::FailedToStart { .. } | Outcome::Unknown { .. }) => known.clone(),
+        _ => Outcome::Unknown { why: FOLDER_GONE.to_owned() },
+    };
+    Exit { outcome, ..exit.clone() }
 }
 
 /// Whether the other end of the pipe is still open.

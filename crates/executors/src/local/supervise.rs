@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::fence::{BootMoment, FENCE_GRACE, FenceWatch, LOOK_AT_CLOCK};
+use super::folder_watch::{ENDED_WITHOUT_FOLDER, FolderWatch};
 use super::log::LogWriter;
 use super::marks::Stream;
 use super::outputs::{OUTPUTS_VARIABLE, OutputsPlace};
@@ -104,6 +105,8 @@ pub(crate) struct Supervisor {
     give_up: Option<Instant>,
     /// The fence that it keeps, until the lease has run out.
     fence: Option<FenceWatch>,
+    /// The folder of the run, which it watches until the command is being ended.
+    folder: Option<FolderWatch>,
 }
 
 impl Supervisor {
@@ -124,6 +127,7 @@ impl Supervisor {
             until: None,
             give_up: None,
             fence: None,
+            folder: None,
         }
     }
 
@@ -132,12 +136,19 @@ impl Supervisor {
         Self { fence, ..self }
     }
 
+    /// The same, for a command that ends with the folder of its run.
+    pub(crate) fn watching(self, folder: FolderWatch) -> Self {
+        Self { folder: Some(folder), ..self }
+    }
+
     /// Waits for the end of the run.
     pub(crate) fn run(mut self, timeout: Option<Duration>) -> Outcome {
         // A timeout beyond what the clock can say is none.
         self.until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let wait = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+            let look = self.folder.as_ref().map(FolderWatch::next);
+            let next = self.until.into_iter().chain(look).min();
+            let wait = next.map(|next| next.saturating_duration_since(Instant::now()));
             let wait = match &self.fence {
                 Some(_) => Some(wait.map_or(LOOK_AT_CLOCK, |wait| wait.min(LOOK_AT_CLOCK))),
                 None => wait,
@@ -187,12 +198,14 @@ impl Supervisor {
     /// Moves on to the next phase when it is time. `false`: nothing more can be done.
     fn advance(&mut self, now: Instant) -> bool {
         self.keep_fence(now);
+        self.keep_with_folder(now);
         let is_due = self.until.is_some_and(|until| now >= until);
         match self.phase {
             Phase::Command if self.status.is_some() => self.enter(Phase::Trailing, now + TRAILING),
             Phase::Command if self.signals.stop.load(Ordering::SeqCst) => self.stop(Outcome::Killed, now),
             Phase::Command if is_due => self.stop(Outcome::TimedOut, now),
             Phase::Trailing if is_due => {
+                self.note_what_is_left();
                 self.tell_to_end();
                 self.enter(Phase::Polite, now + TRAILING);
             }
@@ -228,6 +241,19 @@ impl Supervisor {
         self.until = Some(self.until.map_or(latest, |until| until.min(latest)));
     }
 
+    /// Ends the command once the folder of its run is gone; nobody could find it there any more.
+    fn keep_with_folder(&mut self, now: Instant) {
+        if self.phase != Phase::Command || self.status.is_some() {
+            self.folder = None;
+        }
+        if self.folder.as_mut().is_some_and(|folder| folder.is_gone(now)) {
+            self.folder = None;
+            self.stop(Outcome::Unknown { why: ENDED_WITHOUT_FOLDER.to_owned() }, now);
+            let latest = now + FENCE_GRACE;
+            self.until = Some(self.until.map_or(latest, |until| until.min(latest)));
+        }
+    }
+
     fn enter(&mut self, phase: Phase, until: Instant) {
         self.phase = phase;
         self.until = Some(until);
@@ -238,6 +264,17 @@ impl Supervisor {
         self.tell_to_end();
         self.phase = Phase::Polite;
         self.until = now.checked_add(self.grace);
+    }
+
+    /// Notes in the output that the command is over and processes of it are not.
+    fn note_what_is_left(&mut self) {
+        let left = self.tree.members().len();
+        if left == 0 {
+            return;
+        }
+        let processes = if left == 1 { "a process".to_owned() } else { format!("{left} processes") };
+        let said = format!("kelos: the command has ended and left {processes} in the background, which Kelos ends\n");
+        self.log.write(Stream::Kelos, said.as_bytes());
     }
 
     /// Sends SIGTERM to the whole tree: first to the command's group, then to processes that have left it.

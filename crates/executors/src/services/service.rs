@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kelos_engine::secrets::{Mask, SecretError, Secrets};
+use kelos_model::json::JsonError;
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 
@@ -47,8 +48,10 @@ pub(super) enum Look {
     Failed(String),
     /// The job is running.
     Going,
-    /// The service does not know it.
+    /// The service does not know it now.
     Gone(String),
+    /// The service knew it, and never will again.
+    Removed(String),
     /// Its status can't be had now.
     Hidden(String),
 }
@@ -172,15 +175,20 @@ pub(super) async fn look(client: &Client, ticket: &Ticket) -> Look {
         Ok(answer) => answer,
         Err(why) => return Look::Hidden(why),
     };
-    if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-        return Look::Gone(answer.summary());
+    match answer.status {
+        StatusCode::NOT_FOUND => return Look::Gone(answer.summary()),
+        StatusCode::GONE => return Look::Removed(answer.summary()),
+        _ => {}
     }
     if !answer.status.is_success() {
         return Look::Hidden(format!("{} answered {}", shown(&ticket.status), answer.summary()));
     }
     match answer.json() {
-        Some(status) => read(ticket, &status),
-        None => Look::Hidden(format!("{} answered no JSON: {}", shown(&ticket.status), answer.summary())),
+        Ok(status) => read(ticket, status.value()),
+        Err(JsonError::Json(_)) => {
+            Look::Hidden(format!("{} answered no JSON: {}", shown(&ticket.status), answer.summary()))
+        }
+        Err(error) => Look::Hidden(format!("{} answered JSON that can't be used: {error}", shown(&ticket.status))),
     }
 }
 

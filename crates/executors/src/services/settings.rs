@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kelos_model::json::is_same;
 use kelos_model::secret::secret_paths;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -145,8 +146,8 @@ impl Condition {
     pub(super) fn holds(&self, status: &Value) -> bool {
         let stands = |(pointer, wanted): (&String, &Value)| {
             status.pointer(pointer).is_some_and(|found| match wanted {
-                Value::Array(any) => any.contains(found),
-                one => one == found,
+                Value::Array(any) => any.iter().any(|one| is_same(one, found)),
+                one => is_same(one, found),
             })
         };
         !self.is_empty() && self.0.iter().all(stands)

@@ -4,6 +4,7 @@
 //! continue. It names secrets and contains none.
 
 use kelos_engine::job::Address;
+use kelos_model::json::JsonError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -133,8 +134,11 @@ fn value_of(name: &str, answer: &Answer) -> Result<String, String> {
     if let Some(why) = &answer.cut {
         return Err(format!("its answer was not heard to the end: failed to {why}"));
     }
-    let json = answer.json().ok_or_else(|| format!("its answer is no JSON: {}", answer.summary()))?;
-    match json.pointer(pointer) {
+    let json = answer.json().map_err(|error| match error {
+        JsonError::Json(_) => format!("its answer is no JSON: {}", answer.summary()),
+        error => format!("its answer can't be used: {error}"),
+    })?;
+    match json.part(pointer).map_err(|number| format!("its answer at {pointer} can't be used: {number}"))? {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
         _ => Err(format!("its answer has no text or number at {pointer}: {}", answer.words())),

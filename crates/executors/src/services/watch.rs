@@ -13,6 +13,9 @@ use super::ticket::Ticket;
 /// The longest wait for a status that can't be read, unless the interval of checks is longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
+/// For how long a service may not know a job before nothing more is expected of it: longer than a deployment of the service takes.
+const LONGEST_ABSENCE: Duration = Duration::from_secs(3600);
+
 /// The connection between the watch of a job and the rest of the executor. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Line(Arc<LastNote>);
@@ -66,6 +69,8 @@ pub(super) struct Watch<'a> {
     ticket: &'a Ticket,
     line: &'a Line,
     end: End,
+    /// Since when the service has not known the job, in milliseconds since 1970.
+    gone_since: Option<i64>,
 }
 
 impl<'a> Watch<'a> {
@@ -76,7 +81,7 @@ impl<'a> Watch<'a> {
         ticket: &'a Ticket,
         line: &'a Line,
     ) -> Self {
-        Self { client, clock, run, ticket, line, end: End::Unwanted }
+        Self { client, clock, run, ticket, line, end: End::Unwanted, gone_since: None }
     }
 
     /// Checks the job's status until it has ended, and requests its end if that was ordered.
@@ -93,7 +98,8 @@ impl<'a> Watch<'a> {
                 }
                 self.ask_for_the_end().await;
             }
-            match service::look(self.client, self.ticket).await {
+            let look = self.lasting(service::look(self.client, self.ticket).await);
+            match look {
                 Look::Going => wait = self.as_usual(),
                 Look::Hidden(why) => wait = self.longer(wait, why),
                 Look::Gone(why) if self.end != End::Understood => wait = self.longer(wait, why),
@@ -111,7 +117,30 @@ impl<'a> Watch<'a> {
             Look::Failed(reason) if self.end == End::Unwanted => {
                 Outcome::Failed { reason, exit_status: None, code: Some(FailureCode::REPORTED) }
             }
+            // The service took it: another attempt might do it twice.
+            Look::Removed(why) if self.end == End::Unwanted => {
+                let reason = format!("the service took it, and does not know it any more: it answered {why}");
+                Outcome::Lost { reason }
+            }
             _ => Outcome::Killed,
+        }
+    }
+
+    /// The same look, but a job that was gone for too long is taken to be removed.
+    fn lasting(&mut self, look: Look) -> Look {
+        match look {
+            Look::Gone(why) => {
+                let now = (self.clock)().as_millisecond();
+                let since = *self.gone_since.get_or_insert(now);
+                let longest = i64::try_from(LONGEST_ABSENCE.as_millis()).unwrap_or(i64::MAX);
+                if now.saturating_sub(since) < longest { Look::Gone(why) } else { Look::Removed(why) }
+            }
+            // A service that does not answer says nothing about the job.
+            Look::Hidden(_) => look,
+            other => {
+                self.gone_since = None;
+                other
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use kelos_wire::{
     AssignmentDto, OfferRequest, OutputAnswerDto, PermitAnswerDto, ProcessDto, RunInputDto, RunOrderDto, RunReportDto,
 };
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::disk::{Disk, HeldRun};
 use super::hands::{Hands, WorkerOffer, WorkerRun};
@@ -29,6 +30,9 @@ const GLANCE: Duration = Duration::from_millis(1);
 
 /// Longest wait for something to do; the desk makes it shorter where its lease asks for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// For how long a worker that has nothing left to do or to report tells a leader which does not answer that it leaves.
+const GOODBYE: Duration = Duration::from_secs(10);
 
 /// The time that an answer may take beyond the wait for something to do.
 const BEYOND_WAIT: Duration = Duration::from_secs(5);
@@ -280,6 +284,7 @@ impl<D: Door> Inner<D> {
 
     /// Asks for something to do, again and again, until it left.
     async fn ask(self: Arc<Self>) {
+        let mut goodbye = None;
         while let Some(word) = self.question() {
             let was_heard = tokio::select! {
                 was_heard = self.say_word(&word) => was_heard,
@@ -289,7 +294,13 @@ impl<D: Door> Inner<D> {
             while self.is_held() {
                 self.hurry.notified().await;
             }
-            if was_heard && word.leaves && self.hands().is_idle() {
+            if !word.leaves {
+                continue;
+            }
+            let since = *goodbye.get_or_insert_with(Instant::now);
+            // A leader that is gone learns it from the silence.
+            let is_unheard = self.hands().alone && since.elapsed() >= GOODBYE;
+            if (was_heard || is_unheard) && self.hands().is_idle() {
                 if let Some(mut disk) = self.disk() {
                     disk.release();
                 }

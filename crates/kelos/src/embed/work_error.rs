@@ -31,6 +31,9 @@ pub enum WorkError {
     /// A label is none.
     #[error(transparent)]
     Label(#[from] LabelError),
+    /// It would take no run.
+    #[error("work for {0} with `at_a_time(0)`, which takes no run: expected at least 1")]
+    NothingAtATime(String),
     /// The folder of runs can't be used.
     #[error("{0}\n  hint: `.folder(path)` names another one: each program that works for a server needs its own")]
     Disk(#[from] DiskError),

@@ -174,6 +174,9 @@ impl RemoteProject {
         let runtime = Handle::try_current().map_err(|_| WorkError::Runtime)?;
         let workflows = self.project.check()?;
         self.project.check_remote()?;
+        if self.at_a_time == Some(0) {
+            return Err(WorkError::NothingAtATime(self.server));
+        }
         let labels = self.labels.iter().map(|label| Label::new(label)).collect::<Result<BTreeSet<_>, _>>()?;
         let line = self.line()?;
         let folder = self.folder.clone().or_else(|| usual_folder(line.base(), self.project.name()));

@@ -6,8 +6,8 @@ mod endless_wait;
 pub mod flow;
 mod keys;
 mod lateness;
-mod opening;
 mod nesting;
+mod opening;
 mod past;
 mod pool;
 mod row;
@@ -174,6 +174,21 @@ impl Workflow {
         let is_function = |job: &Job| job.executor == FUNCTION;
         let steps = self.flow.iter().flat_map(|flow| &flow.steps);
         is_function(&self.job) || steps.into_iter().any(|step| is_function(&step.job))
+    }
+
+    /// The sentence about a limit of zero, with which nothing would ever run. Celos's scripts may have one of them.
+    #[must_use]
+    pub fn limit_of_zero(&self) -> Option<String> {
+        if self.concurrency == Some(0) {
+            return Some("has a concurrency of 0, expected a whole number >= 1".to_owned());
+        }
+        let lists =
+            self.flow.iter().flat_map(|flow| &flow.steps).filter_map(|step| Some((step, step.for_each.as_ref()?)));
+        lists.into_iter().find_map(|(step, list)| {
+            let limits = [("most", Some(list.most)), ("concurrency", list.concurrency)];
+            let (limit, _) = limits.into_iter().find(|(_, limit)| *limit == Some(0))?;
+            Some(format!("has a step {} with a list whose {limit} is 0, expected a whole number >= 1", step.name))
+        })
     }
 
     /// The program that it runs: its own workflow, or that of an event schedule.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
+use kelos_model::json::without_mark;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -85,7 +86,8 @@ impl Settings {
     /// If either of them can't be parsed.
     pub fn new(template: Option<&str>, identifiers: Option<&str>) -> Result<Settings, SettingsError> {
         let template = template.map(JobTemplate::new).transpose()?;
-        let written: IdentifiersFile = identifiers.map_or(Ok(IdentifiersFile::default()), serde_json::from_str)?;
+        let written: IdentifiersFile =
+            identifiers.map_or(Ok(IdentifiersFile::default()), |text| serde_json::from_str(without_mark(text)))?;
         let identifiers = written.0.into_iter().map(|(name, kind)| (name, kind.kind())).collect();
         Ok(Settings { template, identifiers, folder: None, checks: BTreeMap::new(), of_a_script: false })
     }

@@ -55,6 +55,9 @@ fn check(project: &str, definitions: &Vec<Arc<Workflow>>) -> Result<(), Fault> {
         if one.project != project {
             return Err(bad(format!("is of the project {}, expected {project}", one.project)));
         }
+        if let Some(zero) = one.limit_of_zero() {
+            return Err(bad(zero));
+        }
         let steps = one.flow.iter().flat_map(|flow| &flow.steps).map(|step| &step.job);
         let mut others = steps.chain([&one.job]).map(|job| job.executor.as_str());
         if let Some(other) = others.find(|executor| ![FUNCTION, FLOW, SIGNAL].contains(executor)) {

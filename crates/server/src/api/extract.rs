@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
+use kelos_model::json;
 use kelos_model::nesting::{self, ValueError};
 use kelos_model::time::{Zone, parse_instant};
 use kelos_model::{BackfillId, RunId, RunState, SlotRef, SlotState, WorkflowId};
@@ -119,6 +120,7 @@ async fn whole_body<S: Send + Sync>(request: Request, state: &S, largest: usize)
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Fault> {
+    let text = json::checked(text).map_err(|error| Fault::bad_request("bad-body", format!("the body: {error}")))?;
     let mut json = serde_json::Deserializer::from_slice(text);
     let read = match serde_path_to_error::deserialize(&mut json) {
         Ok(read) => read,

@@ -173,6 +173,8 @@ impl LogFollower {
                     let event = self.ending(run)?;
                     return Some((event, self));
                 }
+                // Its record was removed, with all that could be told of its end.
+                (Err(fault), _) if fault.status == StatusCode::NOT_FOUND => return None,
                 (_, Err(error)) => {
                     tracing::warn!("failed to {error}; a stream of output tries again")
                 }

@@ -2,7 +2,6 @@
 
 use kelos_core::{RepeatStep, ResumeFlow, SignalFlow};
 use kelos_front::fault::{Fault, plain};
-use kelos_model::nesting;
 use kelos_model::secret::masks;
 use kelos_model::{Arguments, RunName, SlotRef, StepName};
 use maud::{Markup, html};
@@ -32,7 +31,7 @@ impl Fields {
         let signal = asked::filled(self.signal).ok_or_else(|| plain::bad_request("The form names no signal."))?;
         let payload = match asked::filled(self.payload) {
             None => Value::Null,
-            Some(text) => nesting::value(text.as_bytes()).map_err(|error| {
+            Some(text) => kelos_model::json::value(text.as_bytes()).map_err(|error| {
                 plain::bad_request(format!("The payload is no JSON: {error}. A text is written in quotes."))
             })?,
         };

@@ -87,11 +87,10 @@ impl LinesFollower {
                         return Some((event.data(data.to_string()), self));
                     }
                     if is_over {
-                        self.over = true;
-                        let event = Event::default().event("end").id(self.offset.to_string()).data("{}");
-                        return Some((event, self));
+                        return Some(self.end());
                     }
                 }
+                Err(error) if is_over && error.is_gone() => return Some(self.end()),
                 Err(error) => tracing::warn!("failed to {error}; a stream of output tries again"),
             }
             tokio::select! {
@@ -102,10 +101,17 @@ impl LinesFollower {
         None
     }
 
+    /// The last event of the stream.
+    fn end(mut self) -> (Event, LinesFollower) {
+        self.over = true;
+        (Event::default().event("end").id(self.offset.to_string()).data("{}"), self)
+    }
+
+    /// Whether the run has ended. Nothing more is written for one whose record was removed.
     async fn is_over(&self) -> bool {
         let id = self.run.clone();
         let known = self.app.read(move |reader| reader.known_run(&id)).await;
-        known.is_ok_and(|known| known.is_some_and(|run| run.is_over()))
+        known.is_ok_and(|known| known.is_none_or(|run| run.is_over()))
     }
 
     /// The rows to send, if there is something new.
