@@ -277,7 +277,7 @@ fn placeholders_in_utc_are_warned_of_where_the_zone_has_other_values() {
     let out = told(
         "kelos.workflow(\"report\", {schedule: \"daily\", timeZone: \"Asia/Kolkata\", command: [\"echo\", \"${year}-${month}-${day}\"]});\n",
     );
-    let words = "w.js:1:107: warning: ${day} in \"${year}-${month}-${day}\" of \"report\" is the day in UTC, not in Asia/Kolkata: 01 for \
+    let words = "w.js:1:108: warning: ${day} in \"${year}-${month}-${day}\" of \"report\" is the day in UTC, not in Asia/Kolkata: 01 for \
                  2024-01-02T00:00 there, which is 2024-01-01T18:30Z (a calendar has the values of its zone: celos.calendar(\"daily\", \
                  {timeZone: \"Asia/Kolkata\"})) [utc-placeholder]";
     assert!(out.starts_with(words), "{out}");

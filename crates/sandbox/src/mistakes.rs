@@ -214,7 +214,7 @@ pub fn unserved(loaded: &LoadResult, serves: &dyn Fn(&str) -> Result<(), String>
     let mut found = Vec::new();
     for workflow in loaded.read().values() {
         // Each reason once, at the first path that it is about.
-        let mut reasons: Vec<(&PathCheck, String, BTreeSet<&str>)> = Vec::new();
+        let mut reasons: BTreeMap<String, (&PathCheck, String, BTreeSet<&str>)> = BTreeMap::new();
         for check in workflow.trigger.paths() {
             let uri = check.uri(&values);
             let server = uri.split('/').take(3).collect::<Vec<_>>().join("/");
@@ -222,13 +222,11 @@ pub fn unserved(loaded: &LoadResult, serves: &dyn Fn(&str) -> Result<(), String>
                 continue;
             }
             let Some(why) = answers.entry(uri.clone()).or_insert_with(|| serves(&uri).err()) else { continue };
-            let known = reasons.iter_mut().find(|(_, reason, _)| reason == why);
-            match known {
-                Some((_, _, paths)) => drop(paths.insert(&check.path)),
-                None => reasons.push((check, why.clone(), BTreeSet::from([check.path.as_str()]))),
-            }
+            let of_any = why.replace(&uri, "");
+            let (_, _, paths) = reasons.entry(of_any).or_insert_with(|| (check, why.clone(), BTreeSet::new()));
+            paths.insert(&check.path);
         }
-        for (check, why, paths) in reasons {
+        for (check, why, paths) in reasons.into_values() {
             let more = match paths.len() - 1 {
                 0 => String::new(),
                 1 => " (and another path, for the same reason)".to_owned(),
