@@ -3,7 +3,7 @@
 use kelos_engine::MENDING;
 use kelos_store::StoreError;
 
-use crate::text;
+use crate::terminal;
 
 /// The thing that was asked about is bad, or what was asked for was refused.
 pub(crate) const BAD: u8 = 1;
@@ -70,12 +70,12 @@ impl Failure {
     }
 
     pub(crate) fn print(&self) {
-        text::note(format!("error: failed to {}", self.message));
+        terminal::note(format!("error: failed to {}", self.message));
         for line in &self.shown {
-            text::note(format!("  {line}"));
+            terminal::note(format!("  {line}"));
         }
         if let Some(hint) = &self.hint {
-            text::note(format!("  hint: {hint}"));
+            terminal::note(format!("  hint: {hint}"));
         }
     }
 }

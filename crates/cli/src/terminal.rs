@@ -35,6 +35,11 @@ pub(crate) fn shown_line(text: &str) -> String {
     shown(text).replace('\n', "\\n")
 }
 
+/// Prints a note on standard error, apart from the answer.
+pub(crate) fn note(text: impl AsRef<str>) {
+    eprintln!("{}", with_colours(&shown(text.as_ref())));
+}
+
 /// Whether a character controls a terminal, or the direction of the text after it.
 pub(crate) fn controls(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

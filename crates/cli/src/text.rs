@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::failure::Failure;
+pub(crate) use crate::terminal::note;
 use crate::terminal::{controls, shown, with_colours};
 
 /// A count with its thousands apart: `1,234`.
@@ -64,11 +65,6 @@ pub(crate) fn print(text: &str) {
     print_bytes(with_colours(&shown(text)).as_bytes());
 }
 
-/// Prints a note on standard error, apart from the answer.
-pub(crate) fn note(text: impl AsRef<str>) {
-    eprintln!("{}", with_colours(&shown(text.as_ref())));
-}
-
 /// Prints a text as it is.
 pub(crate) fn raw(text: &str) {
     print_bytes(text.as_bytes());
@@ -112,7 +108,7 @@ pub(crate) fn tell_bytes(bytes: &[u8]) {
 
 /// The same with a line.
 pub(crate) fn tell(text: impl AsRef<str>) {
-    tell_bytes(format!("{}\n", text.as_ref()).as_bytes());
+    tell_bytes(format!("{}\n", with_colours(&shown(text.as_ref()))).as_bytes());
 }
 
 /// The failure of a command some of whose output was lost.
