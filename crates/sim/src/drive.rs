@@ -586,6 +586,9 @@ impl Surroundings for Drive {
                     self.figures.frozen += u64::from(broken.remedy == Remedy::Frozen);
                     self.figures.set_aside += u64::from(broken.remedy == Remedy::SetAside);
                 }
+                if let Some(refused) = acted.refused.into_iter().next() {
+                    return Err(refused);
+                }
                 self.fleet.committed();
                 self.fleet.judge(&self.workload, &acted.commands)?;
                 // A crash between the commit and the commands loses the last ones or all.

@@ -44,7 +44,7 @@ celos.program("p", celos.commandExternalService({"command": ["true"]}));
 "#;
 
 const FLOW: &str = r#"
-kelos.workflow("given", {"command": ["true"]});
+kelos.flow("given", {"steps": {"one": {"command": ["true"]}}});
 kelos.workflow("hourly", {"schedule": "hourly", "command": ["true"]});
 kelos.flow("flow", {"steps": {"wait": {"signal": "go"}, "last": {"needs": "wait", "command": ["true"]}}});
 "#;
@@ -70,12 +70,12 @@ const DOORS: [(&str, &str, &str, &str); 18] = [
         "/api/v1/backfills",
         r#"{"workflow": "hourly", "name": "b%", "start": "2015-09-01", "end": "2015-09-02", "arguments": {"a": @}}"#,
     ),
-    ("trigger", "POST", "/api/v1/schedules", r#"{"id": "t%", "program": "given", "trigger": @}"#),
+    ("trigger", "POST", "/api/v1/schedules", r#"{"name": "t%", "program": "a.p", "trigger": @}"#),
     (
         "cron",
         "POST",
         "/api/v1/schedules",
-        r#"{"id": "n%", "program": "given", "trigger": {"type": "time", "cron": @}}"#,
+        r#"{"name": "n%", "program": "a.p", "trigger": {"type": "time", "cron": @}}"#,
     ),
     (
         "cdap-cron",
@@ -287,7 +287,7 @@ impl Server {
             let node = Node::start(config, Box::new(store), tokio::runtime::Handle::current())
                 .map_err(|error| format!("failed to {error}"))?;
             let mut status = node.handle().watch_status();
-            let settled = status.wait_for(|status| !matches!(status, Status::Standby));
+            let settled = status.wait_for(|status| !matches!(status, Status::Standby | Status::Starting));
             let found = tokio::time::timeout(PATIENCE, settled).await.map_err(|_| "it does not lead".to_owned())?;
             match &*found.map_err(|error| error.to_string())? {
                 Status::Leading { .. } => {}

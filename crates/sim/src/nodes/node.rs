@@ -197,6 +197,10 @@ impl NodeLife {
                 self.handle.place.fail(format!("an invariant is broken: {breach}"));
                 Ok(LOOK)
             }
+            Err(TurnError::Unreadable(unreadable)) => {
+                self.handle.place.fail(format!("failed to {unreadable}"));
+                Ok(LOOK)
+            }
         }
     }
 

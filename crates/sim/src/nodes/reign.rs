@@ -368,6 +368,9 @@ impl Surroundings for Reign<'_> {
         if let Some(broken) = acted.broken.iter().find(|broken| planted != Some(&broken.breach.workflow)) {
             place.fail(format!("{} breaks an invariant: {}", broken.input, broken.breach));
         }
+        if let Some(refused) = acted.refused.first() {
+            place.fail(refused.clone());
+        }
         {
             let mut common = place.common();
             for broken in &acted.broken {

@@ -1,5 +1,7 @@
 //! Reading a turn back before it is committed: whatever is stored must be readable, or the server would never start again.
 
+use std::collections::BTreeSet;
+
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, Run, SlotEvent, WorkflowEvent, WorkflowId};
 use serde_json::Error;
@@ -45,12 +47,9 @@ pub fn read_back(commit: &Commit, how_much: ReadBack) -> Result<(), Unreadable> 
     }
     commit.slots.iter().try_for_each(slot)?;
     commit.runs.iter().try_for_each(run)?;
-    let is_defined = |id: &WorkflowId| {
-        let of = |event: &Event| matches!(event, Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } if workflow == id);
-        commit.events.iter().any(|record| of(&record.event))
-    };
+    let defined: BTreeSet<&WorkflowId> = commit.events.iter().filter_map(|record| defined(&record.event)).collect();
     for row in &commit.workflows {
-        if how_much == ReadBack::Whole || is_defined(&row.id) {
+        if how_much == ReadBack::Whole || defined.contains(&row.id) {
             definition(row)?;
         }
     }
@@ -59,6 +58,14 @@ pub fn read_back(commit: &Commit, how_much: ReadBack) -> Result<(), Unreadable> 
         value.as_ref().map_or(Ok(()), |value| again(value, what))?;
     }
     if how_much == ReadBack::Whole { whole(commit) } else { Ok(()) }
+}
+
+/// The workflow that an event gives a new definition.
+fn defined(event: &Event) -> Option<&WorkflowId> {
+    match event {
+        Event::Workflow { workflow, what: WorkflowEvent::Defined { .. } } => Some(workflow),
+        _ => None,
+    }
 }
 
 /// Whether an event has values of users. A new kind of event says so here.
