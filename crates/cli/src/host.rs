@@ -30,7 +30,7 @@ use tokio::runtime::Runtime;
 use crate::access::{self, AccessOptions};
 use crate::failure::Failure;
 use crate::node::{self, DataPlace, NodeWorkerPlan};
-use crate::signals::{ConfigRead, Signals, reload_at_hangup};
+use crate::signals::{Signals, reload_at_hangup};
 use crate::transport::{Reach, TransportOptions};
 use crate::{folder, text};
 
@@ -161,7 +161,7 @@ pub(crate) enum Role {
 #[derive(Default)]
 pub(crate) struct Pages {
     /// The file that it was read from.
-    config: Option<ConfigRead>,
+    config: Option<ConfigFile>,
     /// The groups of workflows on the board.
     groups: Groups,
     /// The links from runs to other pages.
@@ -190,6 +190,28 @@ pub(crate) struct Pages {
     allowed: AllowList,
 }
 
+/// The file of `--config` as it was at the start.
+#[derive(Debug, Clone)]
+struct ConfigFile {
+    path: PathBuf,
+    text: Arc<str>,
+}
+
+impl ConfigFile {
+    /// The sentence about what has changed in it since.
+    fn since(&self) -> String {
+        let path = self.path.display();
+        match Pages::text_of(&self.path) {
+            Ok(text) if text == self.text => format!("{path} is as it was at the start"),
+            Ok(_) => match Pages::of_file(&self.path) {
+                Ok(_) => format!("{path} has changed, which needs a restart"),
+                Err(failure) => format!("{path} has changed, and could not be used: failed to {failure}"),
+            },
+            Err(failure) => format!("a restart would not find its configuration: failed to {failure}"),
+        }
+    }
+}
+
 /// Longest file of `--config`.
 pub(crate) const LONGEST_CONFIG: u64 = 16 << 20;
 
@@ -214,13 +236,12 @@ impl Pages {
     }
 
     /// The text of a file.
-    pub(crate) fn text_of(path: &Path) -> Result<Arc<str>, Failure> {
+    fn text_of(path: &Path) -> Result<Arc<str>, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of --config: it {why}", path.display()));
         kelos_sandbox::read_text(path, LONGEST_CONFIG).map_err(fail)
     }
 
-    /// The configuration by a file.
-    pub(crate) fn of_file(path: &Path) -> Result<Pages, Failure> {
+    fn of_file(path: &Path) -> Result<Pages, Failure> {
         let fail = |why: String| Failure::usage(format!("use {} as the file of --config: {why}", path.display()));
         let text = Pages::text_of(path)?;
         let (groups, links) = (Groups::of_file(&text).map_err(fail)?, Links::parse(&text).map_err(fail)?);
@@ -236,7 +257,7 @@ impl Pages {
         let watches = Watch::parse(&text).map_err(fail)?;
         let history = HistorySettings::parse(&text).map_err(fail)?;
         Ok(Pages {
-            config: Some(ConfigRead { path: path.to_owned(), text }),
+            config: Some(ConfigFile { path: path.to_owned(), text }),
             groups,
             links,
             watches,
@@ -410,7 +431,10 @@ impl Host {
     pub(crate) fn serve(self, ready: impl FnOnce()) -> Result<(), Failure> {
         let mut signals = {
             let _entered = self.runtime.enter();
-            reload_at_hangup(self.node.clone(), self.pages.config.clone())?;
+            let config = self.pages.config.clone();
+            let since =
+                move || config.as_ref().map_or_else(|| "there is no file of --config".to_owned(), ConfigFile::since);
+            reload_at_hangup(self.node.clone(), since)?;
             Signals::of_server()?
         };
         self.serve_until(ready, async move {

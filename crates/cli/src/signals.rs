@@ -1,14 +1,12 @@
 //! Signals: those that end a command, and those that a server or a worker outlives.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kelos::Node;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::host::Pages;
 
 /// The signals that end this process.
 pub(crate) struct Signals {
@@ -66,40 +64,17 @@ fn on(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| Failure::bad(format!("listen to signals: {error}")))
 }
 
-/// The file of `--config` as it was read at the start.
-#[derive(Debug, Clone)]
-pub(crate) struct ConfigRead {
-    /// The file.
-    pub(crate) path: PathBuf,
-    /// Its text.
-    pub(crate) text: Arc<str>,
-}
-
-impl ConfigRead {
-    /// The sentence about what has changed in it since.
-    fn since(&self) -> String {
-        let path = self.path.display();
-        match Pages::text_of(&self.path) {
-            Ok(text) if text == self.text => format!("{path} is as it was at the start"),
-            Ok(_) => match Pages::of_file(&self.path) {
-                Ok(_) => format!("{path} has changed, which needs a restart"),
-                Err(failure) => format!("{path} has changed, and could not be used: failed to {failure}"),
-            },
-            Err(failure) => format!("a restart would not find its configuration: failed to {failure}"),
-        }
-    }
-}
-
-/// Reloads at each SIGHUP what a server reads while it runs, and logs what needs a restart.
-pub(crate) fn reload_at_hangup(node: Node, config: Option<ConfigRead>) -> Result<(), Failure> {
+/// Reloads at each SIGHUP what a server reads while it runs, and logs what needs a restart; `config` says it of the file of `--config`.
+pub(crate) fn reload_at_hangup(node: Node, config: impl Fn() -> String + Send + Sync + 'static) -> Result<(), Failure> {
+    let config = Arc::new(config);
     let mut hangup = on(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             node.reload().await;
-            let read = config.clone();
-            let config = tokio::task::spawn_blocking(move || read.map(|read| read.since())).await.ok().flatten();
-            let config = config.unwrap_or_else(|| "there is no file of --config".to_owned());
-            tracing::info!(
+            let asked = config.clone();
+            let config = tokio::task::spawn_blocking(move || asked()).await.unwrap_or_default();
+            // Whoever has sent it looks for the answer, whatever else is logged.
+            tracing::warn!(
                 "SIGHUP: scripts and apps were loaded again; certificates and secrets are read whenever they are used; {config}; options \
                  and variables need a restart"
             );
@@ -113,7 +88,7 @@ pub(crate) fn explain_at_hangup() -> Result<(), Failure> {
     let mut hangup = on(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            tracing::info!(
+            tracing::warn!(
                 "SIGHUP: a worker is given its definitions, and reads secrets whenever they are used; its options, variables and the file \
                  of --config need a restart"
             );

@@ -113,7 +113,7 @@ fn asked(folder: &Folder, server: &Server, path: &str) -> serde_json::Value {
     let http = kelos_executors::http::Http::new(&trust);
     let url = format!("{}{path}", server.address()).parse().expect("a URL");
     let request = http.request(kelos_executors::http::Method::GET, url).expect("a request");
-    runtime.block_on(http.send(request)).expect("an answer").json().expect("JSON")
+    runtime.block_on(http.send(request)).expect("an answer").json().expect("JSON").value().clone()
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn fault_12_what_would_fail_at_run_time_is_a_mistake_at_load() {
     assert_eq!(told(r#""bash_cmd": "echo {client}""#), [expected]);
     assert!(told(r#""bash_cmd": "awk '{print}' {n""#)[0].contains("bash_cmd of a: a brace is not closed"));
     assert_eq!(told(r#""max_retry": 0"#), ["1:45: max_retry of a is 0, expected a whole number >= 1"]);
-    assert_eq!(told(r#""concurrency": "many""#), ["1:47: concurrency of a is \"many\", expected a whole number >= 0"]);
+    assert_eq!(told(r#""concurrency": "many""#), ["1:47: concurrency of a is \"many\", expected a whole number >= 1"]);
     assert!(told(r#""job_type": "pyspark""#)[0].starts_with("1:2: a has no pymodule"));
     assert!(told(r#""valid_if_or": {"_func": "my.f"}"#)[0].contains("valid_if_or calls a function of Python"));
     assert!(told(r#""pools": [{"pool": "x", "size": 1, "permits": 2}]"#)[0].contains("1 to \"size\" permits"));

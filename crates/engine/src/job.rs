@@ -19,6 +19,7 @@ use crate::executor::{RunInput, Start};
 
 pub use address::Address;
 use address::filled_url;
+use placeholders::text_of_shell;
 
 /// Functions that stayed in scripts. Calls block, within their time limit.
 pub trait Functions: Send + Sync {
@@ -168,17 +169,6 @@ fn fill_settings(
         }
     }
     Ok(filled)
-}
-
-/// The position of the word of a command that is the text of a shell: the third one of `["sh", "-c", "…"]`.
-fn text_of_shell(command: &[Value]) -> Option<usize> {
-    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
-    let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap_or_default()).collect();
-    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(word));
-    let shell = words.iter().position(|word| is_shell(word))?;
-    let runs_a_text = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
-    let option = words.iter().skip(shell).position(runs_a_text)?;
-    Some(shell + option + 1).filter(|text| *text < words.len())
 }
 
 /// Refuses values that a shell would read as a part of its commands, as `["sh", "-c", "… ${name} …"]` pastes them.

@@ -84,7 +84,7 @@ impl Server {
         let line = RemoteLine::of(self.address.clone(), Some(OWNER.into()), client);
         let name = format!("t{}", roles.join("-").replace('@', "-"));
         let request = json!({ "name": name, "roles": roles });
-        let made = line.send(Method::POST, "/api/v1/tokens", &request).await.unwrap().json().unwrap();
+        let made = line.send(Method::POST, "/api/v1/tokens", &request).await.unwrap().json().unwrap().value().clone();
         made["secret"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
     }
 

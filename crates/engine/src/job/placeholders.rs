@@ -36,10 +36,21 @@ pub(super) fn check(executor: &str, settings: &Map<String, Value>, values: &KeyV
     Ok(())
 }
 
+/// The position of the word of a command that is the text of a shell: the third one of `["sh", "-c", "…"]`.
+pub(super) fn text_of_shell(command: &[Value]) -> Option<usize> {
+    const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+    let words: Vec<&str> = command.iter().map(|word| word.as_str().unwrap_or_default()).collect();
+    let is_shell = |word: &str| SHELLS.contains(&word.rsplit('/').next().unwrap_or(word));
+    let shell = words.iter().position(|word| is_shell(word))?;
+    let runs_a_text = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+    let option = words.iter().skip(shell).position(runs_a_text)?;
+    Some(shell + option + 1).filter(|text| *text < words.len())
+}
+
 impl Check<'_> {
     /// The words of a command, in which the text of a shell has variables of its own.
     fn command(&self, words: &[Value]) -> Result<(), String> {
-        let text = super::text_of_shell(words);
+        let text = text_of_shell(words);
         let mut words = words.iter().enumerate();
         words.try_for_each(|(at, word)| self.value(&format!("command[{at}]"), word, text == Some(at)))
     }

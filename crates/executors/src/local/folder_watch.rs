@@ -11,9 +11,6 @@ use std::time::{Duration, Instant};
 
 use super::records::{self, CLAIM};
 
-/// The reason for which a run whose folder is gone has no outcome.
-pub(crate) const FOLDER_GONE: &str = "the folder of the run was removed or moved while it ran";
-
 /// The reason for which a command is ended whose folder is gone.
 pub(crate) const ENDED_WITHOUT_FOLDER: &str =
     "the folder of the run was removed or moved while it ran, so its command was ended";

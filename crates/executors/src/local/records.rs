@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{At, LocalError};
 use super::fence::Fence;
-use super::folder_watch::FOLDER_GONE;
 use super::paths::RunRef;
 use super::procs::ProcessId;
 use super::run_secrets::RunSecrets;
@@ -101,6 +100,9 @@ impl RunSpec {
         }
     }
 }
+
+/// The reason for which a run whose folder is gone has no outcome.
+pub(crate) const FOLDER_GONE: &str = "the folder of the run was removed or moved while it ran";
 
 /// The outcome of a run, with its times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

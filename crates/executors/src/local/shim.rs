@@ -14,12 +14,12 @@ use rustix::process::Pid;
 
 use super::error::{At, LocalError};
 use super::fence::{BootMoment, FenceWatch};
-use super::folder_watch::{FOLDER_GONE, FolderWatch};
+use super::folder_watch::FolderWatch;
 use super::log::LogWriter;
 use super::marks::Stream;
 use super::outputs::{self, OUTPUTS_VARIABLE, OutputsPlace};
 use super::procs::{self, ProcessId, Stat, TAG_VARIABLE, Tree};
-use super::records::{self, CLAIM, Claim, EXIT, Exit, Outcome, RunSpec, SPEC};
+use super::records::{self, CLAIM, Claim, EXIT, Exit, FOLDER_GONE, Outcome, RunSpec, SPEC};
 use super::run_secrets::RunSecrets;
 use super::streams::Streams;
 use super::supervise::{Signals, StartedCommand, Supervisor};
