@@ -932,7 +932,36 @@ declare namespace celos {
     function forEachRegister(bucket: string, fn: (key: string, value: Json) => void): void;
 }
 
+/** The names of what another project may see, beyond the states of slots that its triggers wait for. */
+interface Sees {
+    /** Workflows: the arguments and the outputs of their runs. */
+    runs?: string[];
+    /** Datasets: the facts about their partitions. */
+    datasets?: string[];
+    /** Signals, with their payloads. */
+    signals?: string[];
+}
+
+/** The names of what another project may send. */
+interface Sends {
+    /** Workflows that its event schedules may run, and its jobs may open. */
+    starts?: string[];
+    /** Programs whose ends it may report. */
+    ends?: string[];
+    /** Datasets whose partitions it may report. */
+    datasets?: string[];
+    /** Signals that it may give. */
+    signals?: string[];
+}
+
+interface ProjectOptions {
+    /** What other projects may see and send, by their names; `"*"` for all. It counts on servers with `--auth`. */
+    shares: { [project: string]: { sees?: Sees; sends?: Sends } };
+}
+
 declare namespace kelos {
+    /** Says of the project of this file what it shares with others. */
+    function project(options: ProjectOptions): void;
     /** Defines a workflow. Returns its name, for `after` of others. */
     function workflow(name: string, options: BuilderOptions): string;
     /** Defines a flow: a workflow whose job is a graph of steps, between which data is passed. Returns its name. */

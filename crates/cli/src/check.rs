@@ -10,9 +10,12 @@ use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_model::WorkflowId;
 use kelos_model::secret::AllowList;
-use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots};
+use kelos_model::sharing::Sharing;
+use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots, Source};
 use kelos_sandbox::apps::AppsSource;
-use kelos_sandbox::{Folders, Limits, LoadResult, Problem, Severity, check, endless_waits, not_allowed, unserved};
+use kelos_sandbox::{
+    Folders, Limits, LoadResult, Problem, ProblemCode, Severity, check, endless_waits, not_allowed, unserved,
+};
 use kelos_storage::Storage;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
@@ -76,6 +79,7 @@ pub(crate) fn load(folders: Folders, apps: AppsSource, config: Option<&Path>) ->
         None => not_allowed_without_config(&loaded),
     };
     loaded.problems.extend(more);
+    loaded.problems.extend(not_shared(&loaded));
     sort(&mut loaded.problems);
     Ok(loaded)
 }
@@ -90,6 +94,35 @@ fn not_allowed_without_config(loaded: &LoadResult) -> Vec<Problem> {
     let found = not_allowed(loaded, &AllowList::default()).into_iter();
     let hint = || Some("check it with the file of the server: kelos check --config FILE".to_owned());
     found.map(|problem| Problem { severity: Severity::Warning, hint: hint(), ..problem }).collect()
+}
+
+/// References between projects that need a line in the script of the other one: only warnings, because they count on servers with `--auth`
+/// alone.
+fn not_shared(loaded: &LoadResult) -> Vec<Problem> {
+    let sharing = Sharing::of(loaded.workflows.iter().map(|one| (&**one, true)));
+    let source = |id: &WorkflowId| loaded.workflows.iter().find(|one| one.id == *id).map(|one| one.source.clone());
+    let problem = |id: &WorkflowId, message: String, hint: String| {
+        let Source { file, line, .. } = source(id).unwrap_or_default();
+        let problem = Problem::error(&file, ProblemCode::NotShared, message);
+        let (severity, workflow) = (Severity::Warning, Some(id.clone()));
+        Problem { severity, workflow, line, hint: Some(hint), ..problem }
+    };
+    let unshared = sharing.all_unshared().into_iter().filter_map(|one| {
+        let owners: Vec<String> = sharing.owners(&one.reference.referent()).iter().map(|owner| format!("{owner}.js")).collect();
+        let hint = format!("in {}: {}", owners.join(" or "), one.line());
+        let message = format!("{one}; it lies dormant on a server with --auth");
+        Some(problem(one.workflow.as_ref()?, message, hint))
+    });
+    let undeclared = sharing.undeclared().into_iter().filter_map(|(referent, owners)| {
+        let mut waiting = sharing.referring(&referent);
+        let (first, other) = (owners.first()?, owners.last()?);
+        let line = referent.awaited().allowing_line(other)?;
+        let names: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
+        let message = format!("{referent} is awaited by {}, and none of them declares it", names.join(" and "));
+        let message = format!("{message}: on a server with --auth facts about it need a role for all of them");
+        Some(problem(waiting.next()?, message, format!("if it belongs to {first}, in {first}.js: {line}")))
+    });
+    unshared.chain(undeclared).collect()
 }
 
 /// The numbers of slots that are opened, by workflow.

@@ -386,6 +386,7 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     let worker_token = plan.workers.map(|workers| workers.token);
     let access =
         access::of(&plan.tunables.access, pages.rules.take(), &pages.trust, &data, worker_token, config.log.is_some())?;
+    config.core.isolated = access.is_required();
     let node = Node::start(config, store, runtime.handle().clone()).map_err(|error| match &error {
         NodeError::Store(error) => Failure::of_store(error),
         error => Failure::bad(error.to_string()),

@@ -18,18 +18,46 @@ use crate::requests::{
     ResumeFlow, SetRegister, SignalFlow, Skip, SubmitRequest, Tell, TrimHistory,
 };
 use crate::survey::Survey;
-use crate::{Ask, Command, Core, Refusal, Request};
+use crate::warrant::Warrant;
+use crate::{Ask, Command, Core, Refusal, Reply, Request};
 
 impl Core {
-    pub(crate) fn asked<E>(&mut self, token: u64, by: Actor, ask: Ask, past: PastOf<'_, E>) -> Result<(), E> {
+    pub(crate) fn asked<E>(
+        &mut self,
+        token: u64,
+        by: Actor,
+        ask: Ask,
+        warrant: Option<&Warrant>,
+        past: PastOf<'_, E>,
+    ) -> Result<(), E> {
         if let Err(refusal) = check_request(&ask) {
             self.turn.command(Command::Reply { token, reply: Err(refusal) });
             return Ok(());
         }
         let ask = self.until_now(of_step(ask));
+        let reply = match self.check_rights(warrant, &ask) {
+            Ok(()) => self.carry_out(by, ask, warrant, past)?,
+            Err(refusal) => Err(refusal),
+        };
+        let reply = reply.map_err(|refusal| match self.rights(warrant) {
+            Some(rights) => rights.hiding(refusal),
+            None => refusal,
+        });
+        self.turn.command(Command::Reply { token, reply });
+        Ok(())
+    }
+
+    /// Carries out a request that is allowed.
+    fn carry_out<E>(
+        &mut self,
+        by: Actor,
+        ask: Ask,
+        warrant: Option<&Warrant>,
+        past: PastOf<'_, E>,
+    ) -> Result<Reply, E> {
         self.recall_for(&ask, past)?;
-        let reply = match ask {
-            Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by)),
+        Ok(match ask {
+            Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by, warrant)),
             Ask::Rerun(Rerun { slot, arguments, reason }) => {
                 Rerun::reply(self.rerun(&slot, &arguments, Mandate { by, reason }))
             }
@@ -38,7 +66,7 @@ impl Core {
                 MarkSuccess::reply(self.mark_succeeded(&slot, by, reason))
             }
             Ask::Skip(Skip { slot, reason }) => Skip::reply(self.skip(&slot, by, reason)),
-            Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by)),
+            Ask::RerunDownstream(request) => DownstreamRequest::reply(self.rerun_downstream(&request, &by, warrant)),
             Ask::Pause(Pause { workflow, reason }) => {
                 Pause::reply(self.set_paused(&workflow, true, &Mandate { by, reason }))
             }
@@ -90,9 +118,7 @@ impl Core {
             Ask::TrimHistory(request) => TrimHistory::reply(self.trim_history(request)),
             Ask::Inspect(Inspect { slot }) => Inspect::reply(Ok(self.survey().inspection(&slot))),
             Ask::InspectCapacity(InspectCapacity) => InspectCapacity::reply(Ok(self.survey().capacity())),
-        };
-        self.turn.command(Command::Reply { token, reply });
-        Ok(())
+        })
     }
 
     fn set_register(&mut self, request: SetRegister, by: Actor) -> Result<(), Refusal> {

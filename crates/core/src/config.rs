@@ -29,6 +29,8 @@ pub struct Config {
     /// The most times of a workflow that become slots when they are planned together; more stay in its backlog. It is also
     /// the upper limit of [`Config::most_queued`].
     pub frontier: usize,
+    /// Whether projects are kept apart: what one has of another, or sends to it, needs its consent.
+    pub isolated: bool,
     /// The breach that the simulation causes on purpose. None anywhere else.
     pub planted: Option<PlantedBreach>,
 }
@@ -72,6 +74,7 @@ impl Default for Config {
             by_workers: BTreeSet::new(),
             at_once: 1024,
             frontier: 1024,
+            isolated: false,
             planted: None,
         }
     }

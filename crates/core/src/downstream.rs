@@ -13,6 +13,7 @@ use kelos_model::{Actor, SlotEvent, SlotRef, SlotState, WorkflowId};
 use crate::jobs::Jobs;
 use crate::past::PastOf;
 use crate::slots::SlotTable;
+use crate::warrant::Warrant;
 use crate::workflows::Workflows;
 use crate::{Core, DownstreamOutcome, DownstreamRequest, Refusal};
 
@@ -170,6 +171,7 @@ impl Core {
         &mut self,
         request: &DownstreamRequest,
         by: &Actor,
+        warrant: Option<&Warrant>,
     ) -> Result<DownstreamOutcome, Refusal> {
         self.check_openable(&request.slot)?;
         if request.slot.key.step().is_some() {
@@ -182,6 +184,7 @@ impl Core {
             return Err(Refusal::TooManyDownstream { limit: LARGEST_DOWNSTREAM });
         }
         let tree = Tree::of(slots, &self.slots);
+        self.check_spread(warrant, tree.changed())?;
         if request.dry_run {
             return Ok(tree.outcome());
         }
@@ -246,6 +249,11 @@ impl Tree {
     pub(crate) fn without_live(mut self) -> Tree {
         self.killed.clear();
         self
+    }
+
+    /// The slots that are opened, reopened or killed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = &SlotRef> {
+        self.created.iter().chain(&self.reopened).chain(self.killed.iter().map(|(slot, _)| slot))
     }
 
     /// The number of slots that are reopened besides the first.

@@ -65,8 +65,9 @@ impl Core {
 
     /// Collects a fact that arrived at a moment, for the slots of a workflow.
     pub(crate) fn collect(&mut self, id: &WorkflowId, what: &Occurrence, fact: Option<u64>, came: Timestamp) {
-        // The definition may have been removed in the same turn. A frozen workflow collects nothing.
-        let Some(workflow) = self.workflows.get(id).filter(|one| one.is_present() && !one.is_frozen()) else { return };
+        // The definition may have been removed in the same turn. A frozen workflow, or one behind a fence, collects nothing.
+        let Some(workflow) = self.workflows.get(id).filter(|one| one.is_present() && !one.is_shut()) else { return };
+        let what = &*self.seen_by(id, what);
         if !workflow.is_event_schedule() {
             return self.collect_by_all(id, what, fact, came);
         }

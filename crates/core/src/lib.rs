@@ -28,6 +28,7 @@ mod downstream;
 mod driver;
 mod evaluator;
 mod facts;
+mod fences;
 mod few;
 mod filter;
 mod firings;
@@ -58,6 +59,7 @@ mod refusal;
 mod repeats;
 mod requests;
 mod restore;
+mod rights;
 mod runs;
 mod schedules;
 mod slots;
@@ -67,6 +69,7 @@ mod survey;
 mod tick;
 mod turn;
 mod wakes;
+mod warrant;
 mod within;
 mod workers;
 mod workflows;
@@ -75,6 +78,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::sharing::Unshared;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Breach, Probe, Workflow, WorkflowId};
 
@@ -100,7 +104,9 @@ pub use inspection::{BatchWait, Inspection, WorkerWait};
 pub use past::Past;
 pub use permits::POOL_PATIENCE;
 pub use refusal::Refusal;
+pub use rights::bucket_project;
 pub use runs::jitter_seed;
+pub use warrant::Warrant;
 pub use workflows::TakenName;
 
 use backfills::Backfills;
@@ -211,12 +217,13 @@ impl Core {
                 woken.into_iter().for_each(|slot| self.wakes.dirty.insert(slot));
             }
             Input::RunReported { run, report } => self.run_reported(&run, report),
-            Input::Asked { token, by, ask } => self.asked(token, by, ask, past)?,
+            Input::Asked { token, by, ask, warrant } => self.asked(token, by, ask, warrant.as_deref(), past)?,
             Input::Offered { worker, offer } => self.permits.offered(worker, offer),
             Input::Related { relation, answer } => self.related(&relation, answer),
             Input::Freeze(breach) => self.freeze(breach),
             Input::SetAside { breach, input } => self.set_aside(breach, *input),
         }
+        self.fence();
         self.follow_up(past)?;
         self.send_questions();
         Ok(())
@@ -331,6 +338,13 @@ impl Core {
     #[must_use]
     pub fn definition(&self, id: &WorkflowId) -> Option<Arc<Workflow>> {
         self.workflows.get(id).filter(|one| one.is_present()).map(|one| one.definition().clone())
+    }
+
+    /// The references of present definitions that other projects don't share: their workflows lie dormant. None where projects are not
+    /// kept apart.
+    #[must_use]
+    pub fn unshared(&self) -> &BTreeSet<Unshared> {
+        self.workflows.unshared()
     }
 
     /// Whether a workflow is frozen; none if there is no such workflow, which can't be frozen either.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use kelos_model::event::Origin;
 use kelos_model::jobs::{Direction, JobGraph, NamedJobs, Relation};
 use kelos_model::run::Report;
+use kelos_model::sharing::Reference;
 use kelos_model::trigger::{Evaluation, Waker};
 use kelos_model::{Outcome, RunId, SlotEvent, SlotRef, SlotState, Workflow, WorkflowId};
 
@@ -139,7 +140,8 @@ impl Core {
     /// Opens the missing parents of a job.
     fn open_parents(&mut self, id: &SlotRef, parents: &[SlotRef]) {
         let priority = self.slots.get(id).map_or(0, |live| live.slot.priority);
-        for parent in parents {
+        for parent in parents.iter().filter(|parent| self.may_open(id, parent)).cloned().collect::<Vec<_>>() {
+            let parent = &parent;
             self.record_if_possible(parent, SlotEvent::planned(Origin::Child(id.clone()), priority));
         }
         if let Some(explanation) = self.jobs.explained(id) {
@@ -147,11 +149,17 @@ impl Core {
         }
     }
 
+    /// Whether a slot opens another one that it waits for. One of a project that does not let it waits until somebody else opens that.
+    fn may_open(&self, id: &SlotRef, parent: &SlotRef) -> bool {
+        self.shares(&id.workflow, &Reference::Start(parent.workflow.clone()))
+    }
+
     /// Opens the jobs that a slot's trigger waits for.
     pub(crate) fn pull_awaited(&mut self, id: &SlotRef, wakers: &[Waker]) {
         for waker in wakers {
             if let Waker::Slot(job) = waker
                 && job.key.job().is_some()
+                && self.may_open(id, job)
                 && self.wakes.upstream.known(job) == Some(None)
                 && self.workflows.check_slot(job, || self.slots.has(job)).is_ok()
             {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kelos_model::sharing::Reference;
 use kelos_model::trigger::Dependencies;
 use kelos_model::{GivenOutputs, Run, RunState, SlotKey, SlotRef, SlotState, WorkflowId};
 use serde_json::{Map, Value};
@@ -50,7 +51,7 @@ impl Core {
         self.slots.recall(upstream.iter().map(|slot| (*slot).clone()), past)?;
         let required: BTreeSet<&SlotRef> = needs.values().flat_map(|needs| &needs.required).collect();
         let outputs = self.outputs_of(&upstream, &required, past)?;
-        let given = needs.iter().map(|(slot, needs)| (slot.clone(), self.merged(needs, &outputs)));
+        let given = needs.iter().map(|(slot, needs)| (slot.clone(), self.merged(slot, needs, &outputs)));
         Ok(given.filter(|(_, given)| !given.is_empty()).collect())
     }
 
@@ -60,7 +61,10 @@ impl Core {
             return None;
         }
         let definition = self.workflows.get(&slot.workflow)?.definition();
-        let gives = |id: &WorkflowId| self.workflows.get(id).is_some_and(WorkflowState::has_given);
+        let gives = |id: &WorkflowId| {
+            let has_given = self.workflows.get(id).is_some_and(WorkflowState::has_given);
+            has_given && self.shares(&slot.workflow, &Reference::Runs(id.clone()))
+        };
         let has_giving_parents = definition.keys.jobs().is_some_and(|jobs| jobs.parents().any(gives));
         if !has_giving_parents && !definition.trigger.depends_on(gives) {
             return None;
@@ -146,11 +150,13 @@ impl Core {
     }
 
     /// The outputs that a slot is given of those that it depends on.
-    fn merged(&self, needs: &Dependencies, outputs: &Outputs) -> GivenOutputs {
+    fn merged(&self, to: &SlotRef, needs: &Dependencies, outputs: &Outputs) -> GivenOutputs {
+        let are_shared = |slot: &SlotRef| self.shares(&to.workflow, &Reference::Runs(slot.workflow.clone()));
         let has_succeeded = |slot: &SlotRef| self.slots.state(slot) == Some(SlotState::Succeeded);
         let holding = needs.alternatives.iter().filter(|group| group.iter().all(has_succeeded));
         let all = needs.required.iter().chain(holding.flatten());
-        let given = all.filter_map(|slot| Some((slot.clone(), outputs.get(slot)?.clone()))).collect();
+        let shared = all.filter(|slot| are_shared(slot));
+        let given = shared.filter_map(|slot| Some((slot.clone(), outputs.get(slot)?.clone()))).collect();
         GivenOutputs::merged(&given, &needs.lists())
     }
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::deployment::Deployment;
 use crate::filter::WorkflowFilter;
 use crate::requests::{Ask, Reply};
+use crate::warrant::Warrant;
 use crate::workers::Offer;
 
 /// Something that happened.
@@ -65,6 +66,8 @@ pub enum Input {
         by: Actor,
         /// The request.
         ask: Ask,
+        /// The rights with which it is asked; none for Kelos itself, and where nobody is asked who they are.
+        warrant: Option<Arc<Warrant>>,
     },
     /// The current offer of a worker. It replaces the earlier one, including the deductions for runs assigned since.
     Offered {

@@ -1,6 +1,7 @@
 //! Refusals: the reasons why a request was not carried out.
 
 use kelos_model::run::LARGEST_GIVEN;
+use kelos_model::sharing::Unshared;
 use kelos_model::similar::closest;
 use kelos_model::workflow::{DefinitionVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, SlotKey, SlotRef, SlotState, WorkflowId};
@@ -157,6 +158,20 @@ pub enum Refusal {
     RunOver(SlotRef, SlotState),
     /// All steps of the run have succeeded, so that there is nothing to go on with.
     NothingToResume(SlotRef),
+    /// The actor lacks a right.
+    NotAllowed {
+        /// The right, as a verb.
+        right: &'static str,
+        /// The project; none if the right is needed for all.
+        project: Option<String>,
+    },
+    /// Changes of the project need a reason, and none was given.
+    ReasonMissing {
+        /// The project.
+        project: String,
+    },
+    /// A definition refers to something that another project does not share.
+    NotShared(Box<Unshared>),
     /// The request broke an invariant, and nothing was done.
     Broken(Breach),
 }
@@ -203,6 +218,9 @@ impl Refusal {
             Refusal::NothingToResume(_) => "nothing-to-resume",
             Refusal::NeverRan(_) => "never-ran",
             Refusal::OnlyWaits(..) => "only-waits",
+            Refusal::NotAllowed { .. } => "forbidden",
+            Refusal::ReasonMissing { .. } => "reason-missing",
+            Refusal::NotShared(_) => "not-shared",
             Refusal::Broken(_) => "broken-invariant",
         }
     }
@@ -273,6 +291,14 @@ impl std::fmt::Display for Refusal {
             | Refusal::OnlyWaits(..)
             | Refusal::RunNameTaken(..)
             | Refusal::InputsMismatched { .. } => of_repeat(f, self),
+            Refusal::NotAllowed { right, project: Some(project) } => {
+                write!(f, "it needs the right to {right} the project {project}")
+            }
+            Refusal::NotAllowed { right, project: None } => write!(f, "it needs the right to {right} all projects"),
+            Refusal::ReasonMissing { project } => write!(f, "changes of the project {project} need a reason"),
+            Refusal::NotShared(unshared) => {
+                write!(f, "{unshared}; that project can allow it by {}", unshared.line())
+            }
             Refusal::Broken(breach) => write!(
                 f,
                 "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \

@@ -143,6 +143,17 @@ pub struct Rerun {
     pub reason: Option<String>,
 }
 
+impl Ask {
+    /// Whether it puts definitions into force, or takes them out of it.
+    #[must_use]
+    pub fn changes_definitions(&self) -> bool {
+        matches!(
+            self,
+            Ask::DeployProject(_) | Ask::CreateSchedules(_) | Ask::ChangeSchedule(_) | Ask::DeleteSchedules(_)
+        )
+    }
+}
+
 impl Rerun {
     /// A rerun with the arguments that the slot has, for no stated reason.
     #[must_use]

@@ -58,6 +58,7 @@ impl Core {
         for run in restored.runs {
             core.slots.restore_run(run);
         }
+        core.fence();
         let commands = core.ask_about_runs();
         (core, commands)
     }

@@ -6,6 +6,7 @@ use kelos_model::{Actor, Arguments, SlotRef, SlotState};
 
 use crate::downstream::Tree;
 use crate::past::PastOf;
+use crate::warrant::Warrant;
 use crate::{Core, DownstreamRequest, Refusal, SubmitOutcome, SubmitRequest};
 
 impl Core {
@@ -21,14 +22,32 @@ impl Core {
         self.recall_downstream(&ended, &opened, past)
     }
 
-    pub(crate) fn submit(&mut self, request: &SubmitRequest, by: &Actor) -> Result<Vec<SubmitOutcome>, Refusal> {
+    pub(crate) fn submit(
+        &mut self,
+        request: &SubmitRequest,
+        by: &Actor,
+        warrant: Option<&Warrant>,
+    ) -> Result<Vec<SubmitOutcome>, Refusal> {
         let mut arguments = Vec::new();
         for job in &request.jobs {
             self.check_openable(job)?;
             arguments.push(self.accepted_by(job, &request.arguments)?);
+            if warrant.is_some() && self.is_reopened(job, request) {
+                self.check_spread(warrant, self.reopened_with(job).changed())?;
+            }
         }
         let jobs = request.jobs.iter().zip(arguments);
         Ok(jobs.map(|(job, arguments)| self.submit_one(job, &arguments, request, by)).collect())
+    }
+
+    /// Whether a job has ended and is reopened.
+    fn is_reopened(&self, job: &SlotRef, request: &SubmitRequest) -> bool {
+        request.readd && self.slots.state(job).is_some_and(SlotState::is_final)
+    }
+
+    /// A job that is reopened together with the jobs downstream of it. Live runs continue; waiting jobs are evaluated again anyway.
+    fn reopened_with(&self, job: &SlotRef) -> Tree {
+        Tree::of(self.dependents().tree(job), &self.slots).without_live()
     }
 
     fn submit_one(
@@ -51,10 +70,8 @@ impl Core {
                 self.plan_asked(job, request.priority, Some(by.clone()), request.reason.clone());
                 SubmitOutcome::Opened
             }
-            Some(state) if state.is_final() && request.readd => {
-                // It is reopened together with the jobs downstream of it. Live runs continue; waiting jobs are
-                // evaluated again anyway.
-                let tree = Tree::of(self.dependents().tree(job), &self.slots).without_live();
+            Some(_) if self.is_reopened(job, request) => {
+                let tree = self.reopened_with(job);
                 let reason = request.reason.clone();
                 let (slot, arguments) = (job.clone(), Arguments::new());
                 let asked = DownstreamRequest { slot, arguments, reason, kill_live: false, dry_run: false };

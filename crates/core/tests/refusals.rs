@@ -7,6 +7,7 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
+use kelos_model::sharing::{Reference, Unshared};
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
@@ -61,6 +62,14 @@ fn all() -> Vec<Refusal> {
         Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(1) },
         Refusal::NoVersion { workflow: workflow(), version: version("#4"), known: defined(3) },
         Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(20) },
+        Refusal::NotAllowed { right: "operate", project: Some("reports".to_owned()) },
+        Refusal::NotAllowed { right: "operate", project: None },
+        Refusal::ReasonMissing { project: "reports".to_owned() },
+        Refusal::NotShared(Box::new(Unshared {
+            workflow: Some(workflow()),
+            project: "reports".into(),
+            reference: Reference::Signal("refresh".into()),
+        })),
         Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot())),
         Refusal::TooMany { slots: 11, limit: 10 },
         Refusal::StepOfLiveRun(job(), SlotState::Running),

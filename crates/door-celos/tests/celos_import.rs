@@ -414,7 +414,7 @@ fn what_kelos_did_since_is_kept() {
     take(&mut store, celos.path(), &definitions(&all), &options());
     drop(store);
     let mut scheduler = Scheduler::start(&disk, &all, at(NOW));
-    let ask = |ask: Ask| Input::Asked { token: 1, by: Actor::person("ann"), ask };
+    let ask = |ask: Ask| Input::Asked { token: 1, by: Actor::person("ann"), ask, warrant: None };
     scheduler.feed(at(NOW), ask(Rerun::of(slot("w", "2016-02-10T08:00Z")).into()));
     scheduler.feed(at(NOW), ask(Resume { workflow: named("w"), reason: None }.into()));
     let gone = SetRegister { bucket: "some bucket".to_owned(), key: "käy".to_owned(), value: None, reason: None };
@@ -516,9 +516,9 @@ fn jobs_with_ids_are_left_out_and_named() {
         arguments: kelos_model::Arguments::new(),
         reason: None,
     };
-    scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() });
+    scheduler.feed(at(NOW), Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into(), warrant: None });
     let paused = Pause { workflow: named("jobs"), reason: None };
-    scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused.into() });
+    scheduler.feed(at(NOW), Input::Asked { token: 2, by: Actor::person("ann"), ask: paused.into(), warrant: None });
     scheduler.stop();
     let target = tempfile::tempdir().unwrap();
     let exported = export_to(&mut MemoryStore::on(&disk), target.path(), false).unwrap();

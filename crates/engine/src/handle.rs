@@ -5,7 +5,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use kelos_core::{AnyAnswer, Ask, Input, Inspect, Inspection, Refusal, Request, TakenName, WorkflowFilter};
+use kelos_core::{AnyAnswer, Ask, Input, Inspect, Inspection, Refusal, Request, TakenName, Warrant, WorkflowFilter};
+use kelos_model::sharing::Unshared;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, SlotRef, Workflow};
 use kelos_store::Queries;
@@ -137,13 +138,26 @@ impl Handle {
     /// # Errors
     /// When it is refused, or this engine does not lead, or does not answer.
     pub async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
+        self.ask_under(by, None, request).await
+    }
+
+    /// The same with the rights of somebody: the request is refused where they lack one, in the turn that would carry it out.
+    ///
+    /// # Errors
+    /// When a right or a reason is missing, it is refused, or this engine does not lead, or does not answer.
+    pub async fn ask_under<R: Request>(
+        &self,
+        by: &Actor,
+        warrant: Option<Arc<Warrant>>,
+        request: R,
+    ) -> Result<R::Answer, AskError> {
         if self.status() == Status::Standby {
             return Err(AskError::Standby);
         }
         let (reply, answer) = oneshot::channel();
         let ask = request.into();
         let inspected = if let Ask::Inspect(Inspect { slot }) = &ask { Some(slot.clone()) } else { None };
-        self.post(Message::Ask { by: by.clone(), ask, reply })?;
+        self.post(Message::Ask { by: by.clone(), ask, warrant, reply })?;
         match answer.await {
             Ok(Ok(answer)) => {
                 let answer = match (answer, inspected, &self.lens) {
@@ -152,6 +166,10 @@ impl Handle {
                 };
                 R::answer(answer).ok_or_else(|| AskError::NoAnswer("it answered another request".to_owned()))
             }
+            Ok(Err(Refusal::NotAllowed { right, project })) => {
+                Err(AskError::Forbidden { actor: by.to_string(), right, project })
+            }
+            Ok(Err(Refusal::ReasonMissing { project })) => Err(AskError::ReasonMissing { project }),
             Ok(Err(refusal)) => Err(AskError::Refused(refusal)),
             Err(_) => Err(self.silence()),
         }
@@ -207,6 +225,13 @@ impl Handle {
     #[must_use]
     pub fn taken_names(&self) -> BTreeSet<TakenName> {
         self.shown.taken.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The references of present definitions that other projects don't share, where projects are kept apart. None while another process
+    /// leads.
+    #[must_use]
+    pub fn unshared(&self) -> BTreeSet<Unshared> {
+        self.shown.unshared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Gives the engine all definitions of one provenance, with what is known of the projects that they are of.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input, Reply, Surroundings, TakenName, drive, live_through};
 use kelos_model::run::Report;
+use kelos_model::sharing::Unshared;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
 use kelos_store::{Lease, StoreError};
@@ -148,6 +149,7 @@ impl Surroundings for Reign<'_> {
         acted.broken.iter().for_each(say_broken);
         acted.refused.iter().for_each(|what| tracing::error!("{what}; it is refused, all else continues"));
         self.leader.show_taken(self.turns.core().taken_names());
+        self.leader.show_unshared(self.turns.core().unshared());
         if acted.events > 0 {
             self.leader.tell_of_commit();
         }
@@ -418,10 +420,10 @@ impl Leader {
                 self.stepping.came_back(&input);
                 batch.inputs.push(input);
             }
-            Message::Ask { by, ask, reply } => {
+            Message::Ask { by, ask, warrant, reply } => {
                 self.next_token += 1;
                 self.replies.insert(self.next_token, reply);
-                batch.inputs.push(Input::Asked { token: self.next_token, by, ask });
+                batch.inputs.push(Input::Asked { token: self.next_token, by, ask, warrant });
             }
             Message::Step { at, only, done } => self.stepping.want(StepRequest { at, only, done }),
             Message::Definitions(definitions) => {
@@ -442,6 +444,17 @@ impl Leader {
                 tracing::warn!("the workflow {workflow} of {from} is left out: one of that name is {}", holder.whose());
             }
             shown.clone_from(taken);
+        }
+    }
+
+    /// Publishes the references that other projects don't share, and logs new ones.
+    fn show_unshared(&self, unshared: &BTreeSet<Unshared>) {
+        let mut shown = self.shown.unshared.write().unwrap_or_else(PoisonError::into_inner);
+        if *shown != *unshared {
+            for one in unshared.difference(&shown) {
+                tracing::warn!("{one}; it lies dormant until that project says {}", one.line());
+            }
+            shown.clone_from(unshared);
         }
     }
 

@@ -27,7 +27,8 @@ use std::sync::{Arc, RwLock, mpsc};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_core::{Ask, Config, Input, Reply, TakenName, WorkflowFilter};
+use kelos_core::{Ask, Config, Input, Reply, TakenName, Warrant, WorkflowFilter};
+use kelos_model::sharing::Unshared;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
@@ -144,6 +145,7 @@ pub(crate) enum Message {
     Ask {
         by: Actor,
         ask: Ask,
+        warrant: Option<Arc<Warrant>>,
         reply: oneshot::Sender<Reply>,
     },
     Step {
@@ -166,6 +168,8 @@ pub(crate) struct EngineView {
     pub(crate) stepped_at: RwLock<Option<Timestamp>>,
     /// Definitions that are left out, since their names are others'.
     pub(crate) taken: RwLock<BTreeSet<TakenName>>,
+    /// References that other projects don't share: their workflows lie dormant.
+    pub(crate) unshared: RwLock<BTreeSet<Unshared>>,
     pub(crate) timings: Timings,
 }
 
@@ -181,6 +185,7 @@ pub fn start(parts: EngineParts) -> std::io::Result<Handle> {
         commits: watch::Sender::new(0),
         stepped_at: RwLock::new(None),
         taken: RwLock::default(),
+        unshared: RwLock::default(),
         timings: Timings::default(),
     });
     let handle =

@@ -8,6 +8,7 @@ use kelos_model::event::Origin;
 use kelos_model::history::Trim;
 use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
+use kelos_model::sharing::Shares;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{About, Job, Keys, Moments, PlanState, Source, WaitStart, WorkflowRow};
 use kelos_model::{
@@ -56,6 +57,7 @@ pub(crate) fn row(id: &str, change: impl Fn(&mut Workflow)) -> WorkflowRow {
         writes: Vec::new(),
         version: None,
         about: About::default(),
+        shares: Shares::default(),
     };
     change(&mut definition);
     let planned = PlanState { until: Some(at(8, 0)), ..PlanState::default() };

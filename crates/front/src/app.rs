@@ -7,11 +7,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use kelos::Node;
 use kelos_core as core;
-use kelos_core::{Capacity, InspectCapacity, Inspection, Request};
+use kelos_core::{Ask, Capacity, InspectCapacity, Inspection, Request};
 use kelos_engine::executor::Reports;
 use kelos_engine::prober::Prober;
 use kelos_engine::{AskError, Handle};
-use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef};
+use kelos_model::sharing::Unshared;
+use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_trust::{Grants, Right};
 use tokio::sync::mpsc;
@@ -294,8 +295,8 @@ impl App {
 
     /// The check of what the caller may do; none for the server itself.
     fn authority(&self) -> Option<Authority<'_>> {
-        let (node, access, projects) = (&self.node, &self.access, &self.projects);
-        Some(Authority { node, access, projects, identity: self.identity()?, grants: self.grants()? })
+        let (node, access) = (&self.node, &self.access);
+        Some(Authority { node, access, identity: self.identity()?, grants: self.grants()? })
     }
 
     /// Sends a request to the engine, and waits for its answer, if the caller may ask for it.
@@ -305,10 +306,18 @@ impl App {
     pub async fn ask<R: Request>(&self, by: &Actor, request: R) -> Result<R::Answer, AskError> {
         // For the server itself and for servers that ask for no credential there is nothing to look at.
         let is_open = |authority: &Authority<'_>| matches!(authority.identity.credential, Credential::Open);
-        if let Some(authority) = self.authority().filter(|authority| !is_open(authority)) {
-            authority.check(&request.clone().into()).await?;
+        let authority = self.authority().filter(|authority| !is_open(authority));
+        let warrant = authority.as_ref().map(|authority| Arc::new(authority.warrant()));
+        let changes_definitions = Into::<Ask>::into(request.clone()).changes_definitions();
+        let answer = self.handle().ask_under(by, warrant, request).await;
+        if changes_definitions {
+            // Who has made or changed a definition sees it at once.
+            self.projects.outdate();
         }
-        self.handle().ask(by, request).await
+        if let (Some(authority), Err(error)) = (authority, &answer) {
+            authority.note(error);
+        }
+        answer
     }
 
     /// The use of places for runs and of permits. Only the scheduler's memory knows the order of those that wait.
@@ -324,9 +333,28 @@ impl App {
         })
     }
 
+    /// The references that stand in the way of definitions which are about to be deployed, because other projects don't share what they are
+    /// to; none where nobody is asked who they are.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn unshared_by(&self, definitions: &[Arc<Workflow>]) -> Result<Vec<Unshared>, StoreError> {
+        if !self.access.is_required() {
+            return Ok(Vec::new());
+        }
+        let (app, definitions) = (self.clone(), definitions.to_vec());
+        let read = move || {
+            let projects = app.projects.now(app.node.handle())?;
+            Ok(definitions.iter().flat_map(|one| projects.unshared_by(one)).collect())
+        };
+        blocking(read).await
+    }
+
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.
     pub async fn settle(&self) -> Result<(), AskError> {
-        self.handle().settled().await
+        let settled = self.handle().settled().await;
+        self.projects.outdate();
+        settled
     }
 
     /// Looks at the outside world now, past whatever the engine knows about it.

@@ -202,7 +202,9 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NoStep { .. }
         | Refusal::NotInSchedule(_)
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
-        Refusal::NoJobId(..)
+        Refusal::NotAllowed { .. } | Refusal::NotShared(_) => StatusCode::FORBIDDEN,
+        Refusal::ReasonMissing { .. }
+        | Refusal::NoJobId(..)
         | Refusal::TooManyDownstream { .. }
         | Refusal::TooMany { .. }
         | Refusal::ArgumentsTooLarge { .. }
@@ -234,6 +236,9 @@ fn hint(refusal: &Refusal) -> Option<String> {
             "rename it in the program, or take away what has the name: GET /api/v1/projects lists the projects"
         }
         Refusal::NeverOpened(_) => "skip it, where it is never to run",
+        Refusal::NotShared(unshared) => {
+            return Some(format!("the project that it belongs to can allow it: {}", unshared.line()));
+        }
         Refusal::NoEventSchedule(_) => "GET /api/v1/schedules lists the event schedules",
         Refusal::NotPausable(id) => {
             return Some(format!("POST /api/v1/schedules/{id}/disable, and /enable to continue"));

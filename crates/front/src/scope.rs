@@ -5,14 +5,17 @@ mod capacity;
 mod reader;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use kelos_core::bucket_project;
 use kelos_engine::Handle;
 use kelos_model::register::is_reserved;
+use kelos_model::sharing::{Reference, Referent, Sharing, Unshared};
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, Event, Fact, Subject, WorkflowId};
+use kelos_model::{BackfillId, Event, Fact, Subject, Workflow, WorkflowId};
 use kelos_store::StoreError;
 use kelos_trust::Scope;
 
@@ -25,6 +28,7 @@ use reader::ScopedQueries;
 /// The projects of all workflows, as they were defined at one moment.
 #[derive(Debug, Default)]
 pub struct Projects {
+    sharing: Sharing,
     of: BTreeMap<WorkflowId, Arc<str>>,
     /// The workflows and the subjects of facts that each project's definitions name.
     named: BTreeMap<Arc<str>, (BTreeSet<WorkflowId>, BTreeSet<Subject>)>,
@@ -36,7 +40,8 @@ impl Projects {
     /// Those of these rows.
     #[must_use]
     pub fn of_rows(rows: &[WorkflowRow]) -> Projects {
-        let mut projects = Projects::default();
+        let sharing = Sharing::of(rows.iter().map(|row| (&*row.definition, row.present)));
+        let mut projects = Projects { sharing, ..Projects::default() };
         for row in rows {
             let project: Arc<str> = row.definition.project.as_str().into();
             let (workflows, subjects) = projects.named.entry(project.clone()).or_default();
@@ -48,6 +53,12 @@ impl Projects {
         projects
     }
 
+    /// The references that stand in the way of a definition which is about to be deployed.
+    #[must_use]
+    pub fn unshared_by(&self, definition: &Workflow) -> Vec<Unshared> {
+        self.sharing.unshared_by(definition)
+    }
+
     /// The project of a workflow; none if no such workflow is known.
     #[must_use]
     pub fn of(&self, workflow: &WorkflowId) -> Option<&Arc<str>> {
@@ -55,53 +66,57 @@ impl Projects {
     }
 }
 
-/// How old the known projects of workflows may be while something is committed. A new workflow is seen by nobody but those who see all
-/// projects until then.
+/// How old the known projects of workflows may be while something is committed that no request of this server has changed.
 const FRESH: Duration = Duration::from_millis(200);
 /// The share of the time that may be spent on reading the projects of workflows, as its reciprocal.
 const SHARE: u32 = 20;
 
 /// The projects of all workflows, read again when something was committed.
 #[derive(Default)]
-pub(crate) struct KnownProjects(RwLock<ReadProjects>);
+pub(crate) struct KnownProjects {
+    known: RwLock<ReadProjects>,
+    /// Grows whenever a request of this server may have changed definitions: what was read before is too old then.
+    changes: AtomicU64,
+}
 
 /// The projects of workflows, when they were read, and how long that took.
 #[derive(Default)]
 struct ReadProjects {
     projects: Arc<Projects>,
     commit: Option<u64>,
+    /// The number of changes that were made before they were read.
+    changes: u64,
     read_at: Option<Instant>,
     cost: Duration,
 }
 
 impl KnownProjects {
+    /// Has the next look read them again: whoever changes a definition sees it at once.
+    pub(crate) fn outdate(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Those of this moment, or of a little before. May block.
     pub(crate) fn now(&self, handle: &Handle) -> Result<Arc<Projects>, StoreError> {
+        let changes = self.changes.load(Ordering::SeqCst);
         let commit = *handle.watch_commits().borrow();
         {
-            let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             let is_fresh = known.read_at.is_some_and(|at| at.elapsed() < FRESH.max(known.cost * SHARE));
-            if known.commit == Some(commit) || is_fresh {
+            if known.commit == Some(commit) || is_fresh && known.changes == changes {
                 return Ok(known.projects.clone());
             }
         }
         let begun = Instant::now();
         let projects = Arc::new(Projects::of_rows(&handle.reader().workflows(None)?));
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let (read_at, cost) = (Some(Instant::now()), begun.elapsed());
-        *known = ReadProjects { projects: projects.clone(), commit: Some(commit), read_at, cost };
+        // A look that began earlier may end later.
+        if known.changes <= changes {
+            *known = ReadProjects { projects: projects.clone(), commit: Some(commit), changes, read_at, cost };
+        }
         Ok(projects)
     }
-}
-
-/// The project that a bucket of registers belongs to, among those that count: it has the name of the project, alone or before a dot or
-/// slash. Buckets of Kelos itself belong to none.
-pub(crate) fn bucket_project(bucket: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
-    if is_reserved(bucket) {
-        return None;
-    }
-    let ends = bucket.match_indices(['.', '/']).map(|(end, _)| end).chain([bucket.len()]);
-    ends.filter_map(|end| bucket.get(..end)).filter(|project| counts(project)).last()
 }
 
 /// Refuses to set registers of buckets that belong to Kelos itself.
@@ -167,7 +182,7 @@ impl View {
     /// Whether a bucket of registers belongs to a project that is seen.
     #[must_use]
     pub fn has_bucket(&self, bucket: &str) -> bool {
-        bucket_project(bucket, |project| self.scope.has(project)).is_some()
+        self.scope.covers(bucket_project(&self.projects.sharing, bucket, &self.scope).as_deref())
     }
 
     /// Whether a script is seen: it has the name of a project, or defines workflows of one.
@@ -178,16 +193,30 @@ impl View {
         by_name || self.projects.files.get(file).is_some_and(|projects| projects.iter().any(|one| self.scope.has(one)))
     }
 
-    /// Whether a fact is seen: a visible definition waits for facts of its subject.
+    /// Whether a fact is seen: what it is about belongs to a project that is seen, or a visible definition waits for it and its project
+    /// shares it. The end of a run has its arguments and outputs with it, so that waiting for it is not enough.
     #[must_use]
     pub fn has_fact(&self, fact: &Fact) -> bool {
+        if let Some(run) = fact.what.run_of_flow() {
+            return self.has(&run.workflow);
+        }
         let subject = fact.what.subject();
-        fact.what.run_of_flow().is_some_and(|run| self.has(&run.workflow))
-            || self.subjects.contains(&subject)
-            || match &subject {
-                Subject::Ended(program, _) => self.has(program),
-                Subject::Partitions(_) | Subject::Fired(_) | Subject::Signal(_) => false,
-            }
+        let Some(referent) = Referent::of_subject(&subject) else { return self.subjects.contains(&subject) };
+        let owners = self.projects.sharing.owners(&referent);
+        if owners.iter().any(|owner| self.scope.has(owner)) {
+            return true;
+        }
+        let reference = match referent {
+            Referent::Workflow(program) => Reference::Runs(program),
+            Referent::Dataset(dataset) => Reference::Partitions(dataset),
+            Referent::Signal(name) => Reference::Signal(name),
+        };
+        let waiting = self
+            .projects
+            .named
+            .iter()
+            .filter(|(project, (_, awaited))| self.scope.has(project) && awaited.contains(&subject));
+        waiting.into_iter().any(|(project, _)| self.projects.sharing.allows(project, &reference))
     }
 
     /// Whether an event is seen; `workflow_of` gives the workflow of a backfill.

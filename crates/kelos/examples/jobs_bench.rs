@@ -94,7 +94,7 @@ impl World {
     fn submit(&mut self, jobs: Vec<SlotRef>) -> Done<Vec<RunId>> {
         let request =
             SubmitRequest { jobs, priority: 0, readd: false, arguments: kelos_model::Arguments::new(), reason: None };
-        self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: request.into() }])
+        self.turn(vec![Input::Asked { token: 0, by: Actor::person("bench"), ask: request.into(), warrant: None }])
     }
 
     fn started(&mut self, runs: &[RunId]) -> Done<()> {

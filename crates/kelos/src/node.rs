@@ -66,6 +66,7 @@ use former::find_former_runs;
 #[cfg(all(feature = "checkpoints", feature = "scripts"))]
 use problems::checkpoint_problems;
 #[cfg(feature = "scripts")]
+pub use problems::not_shared;
 use problems::{history_problem, inbox_problems, name_taken, source_problems};
 #[cfg(feature = "http")]
 use services::services;
@@ -536,6 +537,7 @@ impl Node {
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = self.scripts.as_ref().map(ScriptFolder::problems).unwrap_or_default();
         problems.extend(self.handle.taken_names().into_iter().map(name_taken));
+        problems.extend(self.handle.unshared().iter().map(not_shared));
         problems.extend(self.sources.standings().iter().flat_map(source_problems));
         problems.extend(self.inbox.iter().flat_map(|inbox| inbox_problems(&inbox.status())));
         problems.extend(self.history.iter().filter_map(history_problem));

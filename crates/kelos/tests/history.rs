@@ -96,7 +96,7 @@ impl Bench {
             if let Some(trim) = portion.trim {
                 events += gone(&trim);
                 let (by, ask) = (Actor::system("history"), TrimHistory { trim }.into());
-                self.goes(vec![Input::Asked { token: 0, by, ask }]);
+                self.goes(vec![Input::Asked { token: 0, by, ask, warrant: None }]);
             }
             if portion.is_last {
                 return events;
@@ -146,7 +146,7 @@ fn history_goes_by_age_and_number_and_slots_stay() {
 
     // It runs again, and is not taken for one that never ran.
     let (by, ask) = (Actor::person("me"), Rerun::of(old.clone()).into());
-    bench.goes(vec![Input::Asked { token: 1, by, ask }]);
+    bench.goes(vec![Input::Asked { token: 1, by, ask, warrant: None }]);
     let slot = bench.store.reader().slot(&old).unwrap().unwrap();
     assert_eq!((slot.state, slot.last_run), (SlotState::Succeeded, 2));
     assert_eq!(bench.store.reader().slot_runs(&old).unwrap().len(), 1);
@@ -224,7 +224,7 @@ async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_nev
     assert_eq!(bench.store.reader().slot_runs(&old).unwrap(), [], "its run has left the database");
     // The first run of a slot whose second one the database has.
     let (by, ask) = (Actor::person("me"), Rerun::of(again.clone()).into());
-    bench.goes(vec![Input::Asked { token: 1, by, ask }]);
+    bench.goes(vec![Input::Asked { token: 1, by, ask, warrant: None }]);
     let numbers: Vec<u32> = bench.store.reader().slot_runs(&again).unwrap().iter().map(|run| run.id.number).collect();
     assert_eq!(numbers, [2]);
     drop(bench.store);

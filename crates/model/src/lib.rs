@@ -41,6 +41,7 @@ pub mod repeated;
 pub mod retry;
 pub mod run;
 pub mod secret;
+pub mod sharing;
 pub mod shell;
 pub mod similar;
 pub mod slot;

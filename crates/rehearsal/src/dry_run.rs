@@ -150,6 +150,7 @@ impl<'a> World<'a> {
             patience: never,
             max_running: suppose.max_running,
             by_workers: BTreeSet::new(),
+            isolated: false,
             // A dry run is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,

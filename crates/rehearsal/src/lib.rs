@@ -183,6 +183,7 @@ impl Play<'_> {
             patience: never,
             max_running: plan.max_running.unwrap_or(Config::default().max_running),
             by_workers: BTreeSet::new(),
+            isolated: false,
             // A rehearsal is finite, and nothing else waits for it.
             at_once: usize::MAX,
             frontier: usize::MAX,
@@ -196,7 +197,7 @@ impl Play<'_> {
         let registers = plan.registers.iter().map(|(bucket, key, value)| {
             let ask =
                 SetRegister { bucket: bucket.clone(), key: key.clone(), value: Some(value.clone()), reason: None };
-            Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into() }
+            Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into(), warrant: None }
         });
         outside.turn(plan.from, registers.collect())?;
         for input in plan.inputs.iter().filter(|input| input.paths.each.is_none()) {

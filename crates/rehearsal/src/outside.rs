@@ -441,7 +441,12 @@ impl Outside<'_> {
     fn act(&self, number: usize) -> Option<Input> {
         let action = self.plan.actions.get(number)?;
         let token = u64::try_from(number).ok()?.checked_add(1)?;
-        Some(Input::Asked { token, by: Actor::system("test"), ask: ask_of(action, number, &self.workflows)? })
+        Some(Input::Asked {
+            token,
+            by: Actor::system("test"),
+            ask: ask_of(action, number, &self.workflows)?,
+            warrant: None,
+        })
     }
 
     /// The answer to an action; 0 is the token of a question of our own.
@@ -459,7 +464,12 @@ impl Outside<'_> {
 
     /// The state of a slot in memory.
     pub(super) fn inspect(&mut self, slot: &SlotRef) -> Option<Inspection> {
-        let ask = Input::Asked { token: 0, by: Actor::system("test"), ask: Inspect { slot: slot.clone() }.into() };
+        let ask = Input::Asked {
+            token: 0,
+            by: Actor::system("test"),
+            ask: Inspect { slot: slot.clone() }.into(),
+            warrant: None,
+        };
         let now = self.clock.now();
         let acted = self.turns.turn(&mut self.store, now, [ask]).ok()?;
         self.perform(now, acted.commands).ok()?;

@@ -124,7 +124,7 @@ pub(super) fn signalled(step: &SlotRef, signal: &SignalWait, fake: FakeRun) -> I
     let run = SlotRef::new(step.workflow.clone(), step.key.of_run());
     let payload = fake.gives.map_or(Value::Null, Value::Object);
     let ask = SignalFlow { run, signal: signal.name.clone(), payload, reason: None };
-    Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into() }
+    Input::Asked { token: 0, by: Actor::system("test"), ask: ask.into(), warrant: None }
 }
 
 /// News about runs of flows that the log alone has.

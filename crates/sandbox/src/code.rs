@@ -100,6 +100,8 @@ codes! {
     OutOfPlace "out-of-place",
     /// Something of that name is defined already.
     NameTaken "name-taken",
+    /// A definition refers to something of another project that does not share it.
+    NotShared "not-shared",
     /// A schedule is begun, and neither ended nor taken in.
     ScheduleUnfinished "schedule-unfinished",
     /// The trigger of a schedule can never be met, or nothing begins it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::project::ProjectName;
+use kelos_model::sharing::Shares;
 use kelos_model::template::KeyValues;
 use kelos_model::time::Dates;
 use kelos_model::trigger::{FileSystem, PathCheck};
@@ -66,6 +67,8 @@ pub(crate) struct Desk {
     pub(crate) uses: RefCell<Uses>,
     /// The application that the file declared.
     pub(crate) application: RefCell<Option<Application>>,
+    /// What the project of the file shares with others, once the file has said so.
+    pub(crate) shares: RefCell<Option<Shares>>,
     pub(crate) open_schedules: RefCell<Vec<OpenSchedule>>,
     /// The text that was thrown last as Celos throws it, its message for people, and the stack.
     pub(crate) thrown: RefCell<Option<[String; 3]>>,
@@ -88,6 +91,7 @@ impl Desk {
             kept: RefCell::default(),
             uses: RefCell::default(),
             application: RefCell::default(),
+            shares: RefCell::default(),
             open_schedules: RefCell::default(),
             thrown: RefCell::default(),
         }
@@ -208,6 +212,19 @@ impl Desk {
             None => of_file,
             Some(application) => application.project(of_file),
         }
+    }
+
+    /// Takes what the project of the file shares with others.
+    pub(crate) fn share(&self, json: &str) -> Result<(), ScriptRefusal> {
+        self.is_defining()?;
+        let value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let shares = Shares::read(value)
+            .map_err(|error| ScriptRefusal::new(ProblemCode::BadArgument, format!("failed to {error}")))?;
+        if self.shares.replace(Some(shares)).is_some() {
+            let words = "the file has said already what its project shares: expected that once";
+            return Err(ScriptRefusal::new(ProblemCode::OutOfPlace, words));
+        }
+        Ok(())
     }
 
     /// Whether deploying the file updates schedules; none if it doesn't say.

@@ -7,6 +7,7 @@ use kelos_model::constraint::Constraint;
 use kelos_model::flow::Flow;
 use kelos_model::nesting;
 use kelos_model::parameter::Parameters;
+use kelos_model::sharing::Shares;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Source, WaitStart};
 use kelos_model::{BatchRule, Deadline, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
@@ -130,6 +131,7 @@ impl Draft {
             writes: self.writes,
             version: self.version,
             about: self.about,
+            shares: Shares::default(),
         })
     }
 }

@@ -9,6 +9,7 @@ use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::nesting;
 use kelos_model::parameter::Parameters;
 use kelos_model::project::{self, Member, ProjectName};
+use kelos_model::sharing::Shares;
 use kelos_model::time::{Firing, Zone};
 use kelos_model::workflow::{About, CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, Program, Source};
 use kelos_model::{Deadline, Job, PoolUse, RetryPolicy, Trigger, Workflow, WorkflowId};
@@ -88,6 +89,7 @@ impl EventDraft {
             start_time,
             deadline: self.deadline,
             about: self.about,
+            shares: Shares::default(),
             ..Workflow::keyed(id, Keys::Events(Box::new(keys)), nothing)
         })
     }
@@ -210,7 +212,11 @@ impl Desk {
         let targets = Targets::of(&self.workflows.borrow(), self.project());
         let mut workflows = self.workflows.borrow_mut();
         let mut jobs = BTreeMap::new();
+        let shares = self.shares.borrow();
         for workflow in workflows.iter_mut() {
+            if let Some(shares) = &*shares {
+                workflow.shares.clone_from(shares);
+            }
             targets.settle(&mut workflow.trigger);
             if let Keys::Events(events) = &mut workflow.keys {
                 let found = targets.target(&events.program);
@@ -374,6 +380,8 @@ pub(crate) fn install<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) 
     define("parameters", Function::new(ctx.clone(), |json: String| parameters(&json).err())?)?;
     let d = desk.clone();
     define("application", Function::new(ctx.clone(), move |json: String| refused(d.application(&json)))?)?;
+    let d = desk.clone();
+    define("shares", Function::new(ctx.clone(), move |json: String| refused(d.share(&json)))?)?;
     let d = desk.clone();
     let dataset = move |namespace: Option<String>, name: String| d.dataset(namespace.as_deref(), &name);
     define("dataset", Function::new(ctx.clone(), dataset)?)?;

@@ -105,7 +105,17 @@ function workflow(name, options) {
 
 // --- the `kelos` object ---
 
-const ownApi = { workflow: begun(workflow), kafkaMessage: (options) => kafkaMessage(options) };
+/** What is said of the whole project of the file. */
+function project(options) {
+    const where = "kelos.project";
+    const usage = 'an object such as {shares: {reports: {sees: {runs: ["load"]}}}}';
+    const given = object(options, where, usage);
+    known(given, ["shares"], where);
+    if (given.shares === undefined) refuse(`${where}: 'shares' is missing: expected ${usage}`, "missing-option");
+    agreed(host.shares(JSON.stringify(object(given.shares, `${where}: shares`, usage))), where);
+}
+
+const ownApi = { workflow: begun(workflow), project: (options) => project(options), kafkaMessage: (options) => kafkaMessage(options) };
 
 /** Functions that make a part of a definition, and stand within the call that defines it. */
 const PARTS = ["kafkaMessage"];

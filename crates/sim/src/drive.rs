@@ -169,7 +169,10 @@ impl Drive {
     fn plan_faults(&mut self) {
         let span = self.workload.end.as_second() - self.workload.start.as_second();
         for (token, (at, ask)) in self.workload.asks.clone().into_iter().enumerate() {
-            self.at(at, Action::Input(Input::Asked { token: token as u64, by: Actor::person("somebody"), ask }));
+            self.at(
+                at,
+                Action::Input(Input::Asked { token: token as u64, by: Actor::person("somebody"), ask, warrant: None }),
+            );
         }
         for (at, deed) in self.fleet.agenda().collect::<Vec<_>>() {
             self.at(at, Action::Work(deed));
@@ -208,7 +211,10 @@ impl Drive {
         for trim in trims {
             let wait = *self.trimming.pick(&[0, 1, 60_000, 3_600_000]);
             let ask = Ask::TrimHistory(TrimHistory { trim });
-            self.after(wait, Action::Input(Input::Asked { token: 0, by: Actor::system("history"), ask }));
+            self.after(
+                wait,
+                Action::Input(Input::Asked { token: 0, by: Actor::system("history"), ask, warrant: None }),
+            );
         }
         Ok(())
     }
@@ -235,9 +241,9 @@ impl Drive {
         let mut inputs = Vec::new();
         while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 <= self.now) {
             match entry.remove() {
-                Action::Input(Input::Asked { token, by, ask }) => {
+                Action::Input(Input::Asked { token, by, ask, warrant }) => {
                     let ask = resolved(ask, |id| self.slots_of(id));
-                    inputs.push(Input::Asked { token, by, ask });
+                    inputs.push(Input::Asked { token, by, ask, warrant });
                 }
                 Action::Input(input) => inputs.push(input),
                 Action::Look(probe) => {
@@ -385,7 +391,7 @@ impl Drive {
         lease.ok_or("a stalled leader could not be overtaken")?;
         let ask =
             Ask::SetRegister(SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: None, reason: None });
-        let input = Input::Asked { token: 0, by: Actor::person("somebody"), ask };
+        let input = Input::Asked { token: 0, by: Actor::person("somebody"), ask, warrant: None };
         self.store.per_mille = 0;
         let clock = self.clock();
         match self.turns.turn(&mut self.store, clock, [input]) {
@@ -408,7 +414,10 @@ impl Drive {
             let is_frozen = self.turns.core().is_frozen(&workflow) == Some(true);
             let ask = Ask::Resume(Resume { workflow, reason: None });
             if is_frozen {
-                self.after(1, Action::Input(Input::Asked { token: 0, by: Actor::person("somebody"), ask }));
+                self.after(
+                    1,
+                    Action::Input(Input::Asked { token: 0, by: Actor::person("somebody"), ask, warrant: None }),
+                );
             }
         }
         self.recover()

@@ -130,7 +130,8 @@ mod tests {
             .unwrap();
         store.per_mille = 1000;
         let ask = Ask::Kill(Kill { slot, reason: None });
-        let failed = turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask }]);
+        let failed =
+            turns.turn(&mut store, now, [Input::Asked { token: 0, by: Actor::person("somebody"), ask, warrant: None }]);
         let is_of_the_read = |error: TurnError| match error {
             TurnError::Store(StoreError::Medium { doing, .. }) => doing == "recall slots",
             _ => false,

@@ -262,7 +262,7 @@ impl Pair {
         }
         // A request that ends runs is answered at once.
         let is_late = is_late && matches!(ask, Ask::Tell(_));
-        self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask }, is_late)?;
+        self.tell(Input::Asked { token: 0, by: Actor::person("somebody"), ask, warrant: None }, is_late)?;
         killed.iter().try_for_each(|run| self.free(run, is_late))
     }
 

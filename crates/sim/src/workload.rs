@@ -26,6 +26,7 @@ use kelos_core::{
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
 use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::sharing::Shares;
 use kelos_model::time::{Cron, CronSchedule, Fold, Gap, Schedule, Zone, resolve};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::workflow::{About, CatchUp, Job, Keys, Source, WaitStart};
@@ -205,6 +206,7 @@ fn workflow(rng: &mut Rng, id: &WorkflowId, names: &[WorkflowId], n: usize, star
         writes: n.is_multiple_of(2).then(|| timed_path(n as u64 % 3)).into_iter().collect(),
         version: None,
         about: About::default(),
+        shares: Shares::default(),
     };
     // Decided by what was drawn before, so that the kept seeds mean what they did.
     let is_odd = plain.wait_timeout_seconds.is_some_and(|seconds| seconds % 2 == 1);

@@ -1,10 +1,11 @@
 //! Grants: roles for all projects or for one.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use kelos_model::id::is_invisible;
+use kelos_model::sharing::Scope;
 use serde::{Deserialize, Serialize};
 
 use crate::right::{Right, Role};
@@ -21,10 +22,23 @@ pub struct Grant {
 
 /// The error of a text that is no grant. Completes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("read \"{text}\" as a role: expected one of {}, alone or for one project as in operate@warehouse", names())]
-pub struct GrantError {
-    text: String,
+pub enum GrantError {
+    /// There is no such role, or no project after the `@`.
+    #[error("read \"{0}\" as a role: expected one of {names}, alone or for one project as in operate@warehouse", names = names())]
+    Role(String),
+    /// A worker for one project.
+    #[error("read \"{0}\" as a role: a worker does runs of all projects, expected worker")]
+    Worker(String),
+    /// No project can have the name.
+    #[error(
+        "read \"{}\" as a role: no project can have that name, expected 1 to {LONGEST_PROJECT} bytes without blanks at its ends, * and \
+         invisible characters; a role for all projects has no @", .0.escape_debug()
+    )]
+    Project(String),
 }
+
+/// Longest name of a project, in bytes.
+const LONGEST_PROJECT: usize = 255;
 
 fn names() -> String {
     Role::ALL.map(Role::name).join(", ")
@@ -43,6 +57,21 @@ impl Grant {
         Grant { role, project: Some(project.into()) }
     }
 
+    /// Whether a project can have the name that it is for. Records from before this was asked may have others, and stay readable.
+    ///
+    /// # Errors
+    /// When no project can.
+    pub fn check(&self) -> Result<(), GrantError> {
+        let is_possible = |name: &str| {
+            let is_plain = name.trim() == name && !name.contains('*') && !name.contains(is_invisible);
+            (1..=LONGEST_PROJECT).contains(&name.len()) && is_plain
+        };
+        match &self.project {
+            Some(project) if !is_possible(project) => Err(GrantError::Project(self.to_string())),
+            _ => Ok(()),
+        }
+    }
+
     fn covers(&self, right: Right, project: Option<&str>) -> bool {
         let reaches = match (&self.project, project) {
             (None, _) => true,
@@ -57,7 +86,7 @@ impl FromStr for Grant {
     type Err = GrantError;
 
     fn from_str(text: &str) -> Result<Grant, GrantError> {
-        let error = || GrantError { text: text.to_owned() };
+        let error = || GrantError::Role(text.to_owned());
         let (role, project) = match text.split_once('@') {
             Some((role, project)) => (role, Some(project)),
             None => (text, None),
@@ -66,7 +95,7 @@ impl FromStr for Grant {
         match project {
             // A worker does runs of all projects or of none.
             Some("") => Err(error()),
-            Some(_) if role == Role::Worker => Err(error()),
+            Some(_) if role == Role::Worker => Err(GrantError::Worker(text.to_owned())),
             project => Ok(Grant { role, project: project.map(Arc::from) }),
         }
     }
@@ -91,26 +120,6 @@ impl fmt::Display for Grant {
         match &self.project {
             None => write!(to, "{}", self.role),
             Some(project) => write!(to, "{}@{project}", self.role),
-        }
-    }
-}
-
-/// The projects for which somebody has a right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// All, also those that are still to come.
-    All,
-    /// These; possibly none.
-    Only(BTreeSet<Arc<str>>),
-}
-
-impl Scope {
-    /// Whether a project is in it.
-    #[must_use]
-    pub fn has(&self, project: &str) -> bool {
-        match self {
-            Scope::All => true,
-            Scope::Only(projects) => projects.contains(project),
         }
     }
 }
@@ -217,12 +226,28 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_grants_say_what_was_expected() {
-        for text in ["", "owner", "view@", "worker@a", "View", "@a"] {
+        for text in ["", "owner", "view@", "View", "@a"] {
             let error = text.parse::<Grant>().expect_err(text).to_string();
             assert!(error.contains("expected one of view, operate, author, admin, audit, worker"), "{error}");
         }
-        for text in ["view", "author@team/x", "admin@a@b"] {
-            assert_eq!(text.parse::<Grant>().expect(text).to_string(), text);
+        for text in ["view", "author@team/x", "admin@a@b", "view@prod:Purchase~1.2"] {
+            let grant = text.parse::<Grant>().expect(text);
+            assert_eq!((grant.to_string().as_str(), grant.check()), (text, Ok(())));
+        }
+    }
+
+    #[test]
+    fn a_worker_is_for_all_projects() {
+        let error = "worker@a".parse::<Grant>().expect_err("a worker of one project").to_string();
+        assert_eq!(error, "read \"worker@a\" as a role: a worker does runs of all projects, expected worker");
+    }
+
+    #[test]
+    fn a_role_for_a_name_that_no_project_can_have_is_refused_and_stays_readable() {
+        for text in ["view@*", "view@alpha ", "view@ alpha", "view@a\u{202e}b", &format!("view@{}", "x".repeat(300))] {
+            let grant = text.parse::<Grant>().expect("readable, for it may be stored");
+            let error = grant.check().expect_err(text).to_string();
+            assert!(error.contains("no project can have that name") && !error.contains('\u{202e}'), "{error}");
         }
     }
 }

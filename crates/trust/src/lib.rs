@@ -18,7 +18,8 @@ mod tries;
 
 pub use account::{AccountName, RecordError, TokenRecord, UserRecord};
 pub use directory::Directory;
-pub use grant::{Grant, GrantError, Grants, Scope};
+pub use grant::{Grant, GrantError, Grants};
+pub use kelos_model::sharing::Scope;
 pub use openid::{OpenIdSettings, SecretPlace, protected};
 pub use password::{PasswordError, PasswordHash};
 pub use provider::{Person, Provider, ProviderAnswer, ProviderError, ProviderVisit, VisitSecrets};

@@ -101,6 +101,9 @@ impl Rules {
         if let Some(openid) = &rules.openid {
             openid.check().map_err(RulesError)?;
         }
+        let named = rules.groups.values().chain(rules.certificates.values()).flatten();
+        let roles = rules.addresses.iter().flat_map(|rule| &rule.roles).chain(named);
+        roles.into_iter().try_for_each(Grant::check).map_err(|error| RulesError(format!("failed to {error}")))?;
         Ok(Some(rules))
     }
 

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::dormant::NoTimes;
 use kelos_model::ranges::{Range, RangeSet};
+use kelos_model::sharing::{Sharing, Unshared};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::{LastRun, Moments, PlanState, Provenance, WorkflowRow};
@@ -41,6 +42,12 @@ use state::ScheduleState;
 pub(crate) struct Workflows {
     all: BTreeMap<WorkflowId, WorkflowState>,
     definitions: Definitions,
+    /// The things that definitions own, refer to and share.
+    sharing: Sharing,
+    /// The workflows whose references a change of definitions may have decided otherwise.
+    concerned: BTreeSet<WorkflowId>,
+    /// The references of all workflows that other projects don't share.
+    unshared: BTreeSet<Unshared>,
     /// The workflows whose rows the turn has changed.
     changed: BTreeSet<WorkflowId>,
     /// Earlier rows of workflows with several definitions in the turn: the log names each version.
@@ -72,6 +79,7 @@ impl Workflows {
     /// Restores a row from the store.
     pub(crate) fn restore(&mut self, row: WorkflowRow) {
         self.unheard.extend(row.moments.frozen.iter().flat_map(|freeze| &freeze.set_aside).cloned());
+        self.concerned.extend(self.sharing.put(&row.definition, row.present));
         self.all.insert(row.id.clone(), WorkflowState::new(row));
     }
 
@@ -265,6 +273,7 @@ impl Workflows {
             return None;
         }
         row.present = true;
+        self.concerned.extend(self.sharing.put(definition, true));
         keep_off(row);
         let begins_anew = differs && one.begin_anew(is_new, now);
         let version = one.row.version;
@@ -283,6 +292,7 @@ impl Workflows {
             planned: PlanState::default(),
             moments: Moments::default(),
         };
+        self.concerned.extend(self.sharing.put(definition, true));
         let mut one = WorkflowState::new(row);
         let begins_anew = one.begin_anew(true, now);
         self.all.insert(id.clone(), one);
@@ -295,6 +305,8 @@ impl Workflows {
         if let Some(one) = self.change(id) {
             one.row.present = false;
             one.jobs = None;
+            let definition = one.row.definition.clone();
+            self.concerned.extend(self.sharing.put(&definition, false));
         }
     }
 
@@ -357,6 +369,37 @@ impl Workflows {
         }
         self.changed.insert(id.clone());
         Some(NewSchedule { replanned: hull(&covered) })
+    }
+}
+
+/// References between projects.
+impl Workflows {
+    /// The things that definitions own, refer to and share.
+    pub(crate) fn sharing(&self) -> &Sharing {
+        &self.sharing
+    }
+
+    /// Takes out the workflows whose references have to be judged again.
+    pub(crate) fn take_concerned(&mut self) -> BTreeSet<WorkflowId> {
+        std::mem::take(&mut self.concerned)
+    }
+
+    /// Judges the references of a workflow. Returns whether a fence went up, moved or went down.
+    pub(crate) fn judge_references(&mut self, id: &WorkflowId) -> bool {
+        let Some(one) = self.all.get_mut(id) else { return false };
+        let unshared = self.sharing.unshared(id);
+        if one.unshared == unshared {
+            return false;
+        }
+        self.unshared.retain(|known| known.workflow.as_ref() != Some(id));
+        self.unshared.extend(unshared.iter().cloned());
+        one.unshared = unshared;
+        true
+    }
+
+    /// The references that other projects don't share.
+    pub(crate) fn unshared(&self) -> &BTreeSet<Unshared> {
+        &self.unshared
     }
 }
 

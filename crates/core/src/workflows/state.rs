@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::ranges::Range;
+use kelos_model::sharing::Unshared;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::{EventKeys, LastRun, PlanState, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
@@ -28,6 +29,8 @@ pub(crate) struct WorkflowState {
     resumed: BTreeMap<BackfillId, Timestamp>,
     /// The key of the collecting slot of an event schedule, if there is one.
     pub(super) collecting: Option<SlotKey>,
+    /// The references of its definition that other projects don't share: it lies dormant. None where projects are not kept apart.
+    pub(super) unshared: Vec<Unshared>,
 }
 
 /// The schedule of a workflow, as far as it is known.
@@ -56,6 +59,7 @@ impl WorkflowState {
     pub(super) fn new(row: WorkflowRow) -> WorkflowState {
         WorkflowState {
             collecting: None,
+            unshared: Vec::new(),
             row,
             schedule: ScheduleState::Unloaded,
             jobs: None,
@@ -100,9 +104,14 @@ impl WorkflowState {
         self.row.enabled
     }
 
-    /// Whether it is paused or frozen.
+    /// Whether it is paused, frozen or behind a fence.
     pub(crate) fn rests(&self) -> bool {
-        self.row.paused || self.is_frozen()
+        self.row.paused || self.is_shut()
+    }
+
+    /// Whether it is frozen, or behind a fence: facts don't reach it.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.is_frozen() || !self.unshared.is_empty()
     }
 
     /// Whether its slots are planned and run: it is defined, and neither paused nor frozen.
@@ -193,6 +202,9 @@ impl WorkflowState {
         }
         if !self.row.present {
             return Some(Dormant::Gone);
+        }
+        if let Some(unshared) = self.unshared.first() {
+            return Some(Dormant::Unshared { what: unshared.to_string(), line: unshared.line() });
         }
         if let Some((backfill, by)) = slot.and_then(|slot| self.pause_of(slot)) {
             return Some(Dormant::BackfillPaused { backfill: backfill.clone(), by: by.clone() });

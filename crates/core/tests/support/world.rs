@@ -199,7 +199,7 @@ impl World {
     /// Makes a request.
     pub(crate) fn ask(&mut self, request: impl Into<Ask>) -> Vec<String> {
         let ask = request.into();
-        self.turn(vec![Input::Asked { token: 0, by: Actor::person("ann"), ask }])
+        self.turn(vec![Input::Asked { token: 0, by: Actor::person("ann"), ask, warrant: None }])
     }
 
     /// Gives the scheduler all definitions.

@@ -1,6 +1,7 @@
 //! Preparation: everything is checked before anything is changed.
 
 use jiff::Timestamp;
+use kelos_sandbox::Problem;
 
 use super::change::{self, Difference, FileChange};
 use super::inspect::{Definitions, Plan};
@@ -70,6 +71,11 @@ impl DeploymentPlan {
     /// The same, with more information on slots.
     pub fn set_slots(&mut self, slots: super::SlotEffect) {
         self.plan.slots = slots;
+    }
+
+    /// The same, with more warnings.
+    pub fn warn(&mut self, warnings: Vec<Problem>) {
+        self.plan.warnings.extend(warnings);
     }
 
     /// The current definitions.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::sharing::Shares;
 use kelos_model::time::{CronSchedule, Schedule, format_full};
 use kelos_model::workflow::{About, Job, Moments, PlanState, WorkflowRow};
 use kelos_model::{SlotEvent, SlotState, Workflow, WorkflowId};
@@ -148,6 +149,7 @@ pub(super) fn undefined(id: &WorkflowId) -> WorkflowRow {
         project: FROM.to_owned(),
         concurrency: Some(0),
         about: About { description: Some(description), ..About::default() },
+        shares: Shares::default(),
         ..Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), Job::new(EXECUTOR, serde_json::Map::new()))
     });
     WorkflowRow { present: false, ..defined(&definition) }

@@ -75,7 +75,7 @@ impl World {
     }
 
     fn ask(&mut self, request: impl Request) -> Vec<Command> {
-        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() })
+        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into(), warrant: None })
     }
 
     fn at(&mut self, clock: &str) -> &mut World {

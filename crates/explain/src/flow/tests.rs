@@ -90,7 +90,7 @@ impl World {
     }
 
     fn ask(&mut self, request: impl Request) -> Vec<kelos_core::Command> {
-        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into() })
+        self.take(Input::Asked { token: 1, by: Actor::person("ann"), ask: request.into(), warrant: None })
     }
 
     fn start(&mut self, name: &str) -> &mut World {

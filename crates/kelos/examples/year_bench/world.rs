@@ -56,7 +56,7 @@ impl World {
                 Happening::Ends(run, outcome) => self.end(run, outcome, now, &mut inputs),
                 Happening::IsRepaired(slot) => {
                     let (by, ask) = (Actor::person("ann"), Rerun::of(slot).into());
-                    inputs.push(Input::Asked { token: 0, by, ask });
+                    inputs.push(Input::Asked { token: 0, by, ask, warrant: None });
                 }
             }
         }

@@ -118,7 +118,7 @@ impl Year {
     }
 
     fn ask(&mut self, by: &str, ask: impl Into<Ask>) {
-        let asked = Input::Asked { token: 0, by: Actor::system(by), ask: ask.into() };
+        let asked = Input::Asked { token: 0, by: Actor::system(by), ask: ask.into(), warrant: None };
         live_through(self, vec![asked]).expect("a request");
     }
 

@@ -13,10 +13,12 @@ use kelos_executors::local::own_shim;
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
 use kelos_model::mistakes::deadlocks;
+use kelos_model::sharing::Shares;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::{ProjectVersion, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, Queries, StoreError};
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::changes::Changes;
@@ -55,6 +57,8 @@ pub struct Project {
     config: Config,
     /// The limit on the programs that run at the same time.
     processes: Option<Processes>,
+    /// What it shares with other projects, as it was given.
+    shares: Value,
     confirm_above: Option<u64>,
     #[cfg(feature = "kafka")]
     kafka: Vec<Kafka>,
@@ -170,6 +174,7 @@ impl Project {
             store: None,
             config: Config::default(),
             processes: None,
+            shares: Value::Null,
             confirm_above: None,
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
@@ -194,6 +199,19 @@ impl Project {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// The same, sharing things with other projects of the server that it works for: what they may see and send, by their names, or `"*"`
+    /// for all. The states of slots that others wait for need no sharing. It counts on servers with `--auth`.
+    ///
+    /// ```
+    /// let shares = serde_json::json!({"reports": {"sees": {"runs": ["load"]}, "sends": {"signals": ["refresh"]}}});
+    /// let project = kelos::embed::Project::new("shop", "1.0").shares(shares);
+    /// ```
+    #[must_use]
+    pub fn shares(mut self, shares: Value) -> Project {
+        self.shares = shares;
+        self
     }
 
     /// The same with one more job or flow.
@@ -357,6 +375,7 @@ impl Project {
         let mut workflows = Vec::new();
         let mut first: BTreeMap<&str, &JobDraft> = BTreeMap::new();
         let version = self.own_version(&mut mistakes);
+        let shares = self.own_shares(&mut mistakes);
         for job in &self.jobs {
             if let Some(other) = first.get(job.id.as_str()) {
                 let place = format!("{}:{}", other.place.file(), other.place.line());
@@ -369,7 +388,7 @@ impl Project {
             match job.workflow(&self.name, version.as_ref()) {
                 Ok(workflow) => {
                     mistakes.extend(workflow.check_nesting().err().map(|problem| job.mistake(problem)));
-                    workflows.push(workflow);
+                    workflows.push(Workflow { shares: shares.clone(), ..workflow });
                 }
                 Err(more) => mistakes.extend(more),
             }
@@ -391,6 +410,18 @@ impl Project {
             mistakes.push(Mistake::new(&self.name, self.place, words));
             None
         })
+    }
+
+    /// What its definitions say that it shares.
+    fn own_shares(&self, mistakes: &mut Vec<Mistake>) -> Shares {
+        let shares = (!self.shares.is_null()).then(|| Shares::read(self.shares.clone())).transpose();
+        shares
+            .unwrap_or_else(|error| {
+                let words = format!("project \"{}\": failed to {error}", self.name);
+                mistakes.push(Mistake::new(&self.name, self.place, words));
+                None
+            })
+            .unwrap_or_default()
     }
 
     /// Circles of jobs that wait for each other.

@@ -326,7 +326,7 @@ impl Rehearsal {
     /// When it is refused.
     pub fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, RehearsalError> {
         let ask: Ask = request.into();
-        live_through(self, vec![Input::Asked { token: OWN, by: Actor::person("test"), ask }])?;
+        live_through(self, vec![Input::Asked { token: OWN, by: Actor::person("test"), ask, warrant: None }])?;
         let answer: AnyAnswer = match self.stage.reply.take() {
             Some(reply) => reply.map_err(RehearsalError::Refused)?,
             None => return Err(unsound("the answer", &"there is none")),
@@ -458,7 +458,12 @@ impl Rehearsal {
         for (job, planner) in &self.stage.planners {
             planner.refresh(job, &*self.reader)?;
             let planned = planner.plan(job, self.now);
-            let ask = |start: FireRequest| Input::Asked { token: 0, by: Actor::person("scheduler"), ask: start.into() };
+            let ask = |start: FireRequest| Input::Asked {
+                token: 0,
+                by: Actor::person("scheduler"),
+                ask: start.into(),
+                warrant: None,
+            };
             inputs.extend(planned.starts.into_iter().map(ask));
             // What is not after this moment has been asked just now.
             again = again.into_iter().chain(planned.again.filter(|at| *at > self.now)).min();

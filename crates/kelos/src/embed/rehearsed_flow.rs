@@ -228,7 +228,7 @@ impl RehearsedFlow<'_> {
     ) -> Result<(), RehearsalError> {
         let ask = self.signalled(run, signal, value)?.into();
         let at = self.rehearsal.now().checked_add(after).map_err(|error| unsound("the duration", &error))?;
-        self.rehearsal.stage().later(at, Input::Asked { token: 0, by: Actor::person("test"), ask });
+        self.rehearsal.stage().later(at, Input::Asked { token: 0, by: Actor::person("test"), ask, warrant: None });
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use kelos_checkpoints::Recorder;
 use kelos_core::TakenName;
 use kelos_engine::inbox::InboxStatus;
 use kelos_engine::sources::SourceStatus;
+use kelos_model::sharing::Unshared;
 use kelos_model::time::text::format_short;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_store::log::RefusedRequest;
@@ -70,6 +71,15 @@ pub(super) fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
         Some(Problem { hint: Some(hint), ..problem })
     });
     own.chain(away).collect()
+}
+
+/// The problem of a definition that refers to something of another project which does not share it.
+#[must_use]
+pub fn not_shared(unshared: &Unshared) -> Problem {
+    let hint = format!("in the script of the project that it belongs to: {}", unshared.line());
+    let message = format!("{unshared}; it lies dormant");
+    let problem = Problem::error(&unshared.project, ProblemCode::NotShared, message);
+    Problem { hint: Some(hint), workflow: unshared.workflow.clone(), ..problem }
 }
 
 /// The problem of a definition whose name is taken.

@@ -44,6 +44,7 @@ use crate::parameter::Parameter;
 use crate::project::{ProjectName, former_member};
 use crate::ranges::Range;
 use crate::retry::RetryPolicy;
+use crate::sharing::Shares;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
 use crate::trigger::Trigger;
@@ -121,6 +122,9 @@ pub struct Workflow {
     /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
+    /// What its project lets others see and send, as the file or the request with the definition declares it.
+    #[serde(default, skip_serializing_if = "Shares::is_empty")]
+    pub shares: Shares,
 }
 
 impl Workflow {
@@ -157,6 +161,7 @@ impl Workflow {
             writes: Vec::new(),
             version: None,
             about: About::default(),
+            shares: Shares::default(),
         }
     }
 }

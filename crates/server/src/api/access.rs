@@ -100,7 +100,7 @@ pub(super) async fn login(
     let roles = directory(&app)?.user(owner.as_str()).map(|user| user.roles.clone()).unwrap_or_default();
     let by = Actor::person(owner.as_str()).with_address(from);
     let expires_in = Some(asked.expires_in.unwrap_or(LONGEST_LOGIN).min(LONGEST_LOGIN));
-    let new = NewToken { name: name(&asked.name)?, roles, owner: Some(owner), expires_in, reason: None };
+    let new = NewToken { name: new_name(&asked.name)?, roles, owner: Some(owner), expires_in, reason: None };
     new.make(&app, &by).await.map(Json)
 }
 
@@ -139,6 +139,9 @@ pub(super) async fn put_user(
     app.require(Right::Admin, None, "PUT /api/v1/users/{name}")?;
     let name = name(&path.name)?;
     let known = directory(&app)?.user(name.as_str()).cloned();
+    if known.is_none() {
+        new_name(name.as_str())?;
+    }
     let roles = asked.roles.map(|roles| grants(&roles)).transpose()?;
     let mut user = match (known, roles.clone()) {
         (Some(user), _) => user,
@@ -243,7 +246,7 @@ pub(super) async fn make_token(
             return Err(Fault::new(StatusCode::FORBIDDEN, "forbidden", what));
         }
     }
-    let new = NewToken { name: name(&asked.name)?, roles, owner, expires_in: asked.expires_in, reason: asked.reason };
+    let new = NewToken { name: new_name(&asked.name)?, roles, owner, expires_in: asked.expires_in, reason: asked.reason };
     new.make(&app, &identity.actor).await.map(Json)
 }
 
@@ -371,7 +374,12 @@ fn name(text: &str) -> Result<AccountName, Fault> {
     AccountName::new(text).map_err(|error| Fault::bad_request("bad-name", format!("failed to {error}")))
 }
 
+/// A name that somebody is about to be given.
+fn new_name(text: &str) -> Result<AccountName, Fault> {
+    AccountName::given(text).map_err(|error| Fault::bad_request("bad-name", format!("failed to {error}")))
+}
+
 fn grants(texts: &[String]) -> Result<Vec<Grant>, Fault> {
-    let read = texts.iter().map(|text| text.parse::<Grant>());
+    let read = texts.iter().map(|text| text.parse::<Grant>().and_then(|grant| grant.check().map(|()| grant)));
     read.collect::<Result<_, _>>().map_err(|error| Fault::bad_request("bad-role", format!("failed to {error}")))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
+use kelos::not_shared;
 use kelos_core::{DefinedVersion, DeployProject};
 use kelos_door_celos::deploy::{Plan, ProjectName, changes_of};
 use kelos_front::App;
@@ -94,7 +95,8 @@ impl ProgramDeployment {
         app.settle().await?;
         let before = present(app, project.as_str()).await?;
         let same = before.len() == definitions.len() && definitions.iter().all(|one| before.contains(one));
-        let is_worker = same && app.may(Right::Work, Some(project.as_str()));
+        // Nothing is no definition that a worker could have: whether there is a project of that name is not said.
+        let is_worker = same && !definitions.is_empty() && app.may(Right::Work, Some(project.as_str()));
         if !is_worker {
             refuse_closed(app)?;
             app.require(Right::Author, Some(project.as_str()), "a deployment")?;
@@ -106,13 +108,18 @@ impl ProgramDeployment {
             digest,
             dry_run: is_plan || same,
         };
-        let versions = app.handle().ask(by, request).await?;
+        let warnings = match same {
+            true => Vec::new(),
+            false => app.unshared_by(&definitions).await?.iter().map(not_shared).collect(),
+        };
+        let versions =
+            if is_worker { app.handle().ask(by, request).await? } else { app.ask(by, request).await? };
         let plan = Plan {
             undeploy,
             files: Vec::new(),
             workflows: changes_of(&before, &definitions),
             slots: if same { Default::default() } else { effect(app, &before, &definitions).await? },
-            warnings: Vec::new(),
+            warnings,
             notes: Vec::new(),
             project,
         };

@@ -7,15 +7,17 @@ use axum::Json;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use kelos::not_shared;
+use kelos_core::Refusal;
 use kelos_door_celos::deploy::{
-    Bundle, BundleFile, Content, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, prepare,
+    Bundle, BundleFile, Content, DeployError, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, prepare,
 };
 use kelos_door_stolos::TasksJson;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
-use kelos_sandbox::Folders;
+use kelos_sandbox::{Folders, Problem, ProblemCode};
 use kelos_storage::Place;
 use kelos_store::{Queries, StoreError};
 use kelos_trust::Right;
@@ -183,8 +185,11 @@ impl Deployment {
         let _one_at_a_time = app.deploying().await;
         app.settle().await?;
         let prepared = prepare(project.clone(), self.bundle, site, app.handle().now()).await;
-        let mut prepared = prepared.map_err(|error| failed(&error))?;
-        foresee(app, &mut prepared).await?;
+        let mut prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return Err(failed(&concealed(app, error, &project).await?)),
+        };
+        foresee(app, &mut prepared, self.plan).await?;
         if !self.plan {
             let begun = app.node().begin_deployment().await;
             begun.map_err(|error| {
@@ -247,7 +252,7 @@ fn taken_name(
 }
 
 /// Adds the effect on existing slots. A project that would take a name of another's is refused.
-async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> {
+async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Result<(), Fault> {
     // A script may name another project for what it defines.
     let (before, after) = (&prepared.before().workflows, &prepared.after().workflows);
     let changed =
@@ -261,7 +266,34 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan) -> Result<(), Fault> 
         let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
         return Err(Fault::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
     }
+    let unshared = app.unshared_by(&prepared.after().workflows).await?;
+    if is_plan {
+        prepared.warn(unshared.iter().map(not_shared).collect());
+    } else if let Some(unshared) = unshared.into_iter().next() {
+        return Err(Refusal::NotShared(Box::new(unshared)).into());
+    }
     let effect = effect(app, &prepared.before().workflows, &prepared.after().workflows).await?;
     prepared.set_slots(effect);
     Ok(())
+}
+
+/// An error of a deployment without what the caller may not know: the files and lines of other projects.
+async fn concealed(app: &App, error: DeployError, project: &ProjectName) -> Result<DeployError, Fault> {
+    let (DeployError::Scripts { project: name, undeploy, problems }, Some(view)) = (&error, app.view().await?) else {
+        return Ok(error);
+    };
+    let concealed = |problem: &Problem| {
+        let is_own = problem.workflow.as_ref().is_none_or(|id| view.has(id));
+        if view.has_file(&problem.file) && (is_own || problem.code != ProblemCode::NameTaken) {
+            return problem.clone();
+        }
+        let id = problem.workflow.as_ref();
+        let words = match (problem.code, id) {
+            (ProblemCode::NameTaken, Some(id)) => format!("a workflow named {id} exists already, expected a new name"),
+            _ => "definitions of another project would break".to_owned(),
+        };
+        Problem::error(&format!("{project}.js"), problem.code, words)
+    };
+    let problems = problems.iter().map(concealed).collect();
+    Ok(DeployError::Scripts { project: name.clone(), undeploy: *undeploy, problems })
 }

@@ -135,7 +135,7 @@ impl Reign<'_> {
         let lease_millis = u64::try_from(SURELY_OVER.as_millis()).unwrap_or(u64::MAX);
         let value = serde_json::to_value(WorkerRecord { lease_millis, ..WorkerRecord::default() }).ok();
         let ask = SetRegister { bucket: WORKERS_BUCKET.to_owned(), key: worker.to_string(), value, reason: None };
-        Input::Asked { token: u64::MAX, by: Actor::system("workers"), ask: ask.into() }
+        Input::Asked { token: u64::MAX, by: Actor::system("workers"), ask: ask.into(), warrant: None }
     }
 
     /// A worker that is silent for so long that its commands are surely over loses its runs.

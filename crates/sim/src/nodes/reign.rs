@@ -160,7 +160,7 @@ impl Reign<'_> {
             let Some((_, token, ask)) = common.asks.pop_front_if(|(at, ..)| *at <= now) else { break };
             drop(common);
             let ask = resolved(ask, |id| self.slots_of(id));
-            inputs.push(Input::Asked { token, by: Actor::person("somebody"), ask });
+            inputs.push(Input::Asked { token, by: Actor::person("somebody"), ask, warrant: None });
         }
         inputs
     }

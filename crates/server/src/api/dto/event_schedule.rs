@@ -48,6 +48,7 @@ pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventSch
         jitter_millis: *jitter_millis,
         catch_up: catch_up_name(*catch_up).into(),
         deadline: definition.deadline.as_ref().and_then(|one| serde_json::to_value(one).ok()),
+        shares: (!definition.shares.is_empty()).then(|| serde_json::to_value(&definition.shares).ok()).flatten(),
         standing: standing(row, &overview),
         warnings: warnings(definition),
         next: overview.next.map(FiringTimeDto::from_library),

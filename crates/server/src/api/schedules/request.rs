@@ -6,6 +6,7 @@ use kelos_explain::schedules::check::check;
 use kelos_front::fault::Fault;
 use kelos_model::project::ProjectName;
 use kelos_model::secret::masks;
+use kelos_model::sharing::Shares;
 use kelos_model::time::{Window, Zone};
 use kelos_model::workflow::{CatchUp, EVENT_TIMEOUT_MILLIS, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Constraint, Deadline, Gate, Job, Workflow, WorkflowId};
@@ -172,6 +173,10 @@ impl Draft {
         if let Some(deadline) = self.0.deadline.take() {
             let read = deadline.map(|value| Deadline::read(&value, &zone)).transpose();
             workflow.deadline = read.map_err(|error| bad(format!("`deadline`: {error}")))?;
+        }
+        if let Some(shares) = self.0.shares.take() {
+            let read = shares.map_or_else(|| Ok(Shares::default()), Shares::read);
+            workflow.shares = read.map_err(|error| bad(format!("`shares`: failed to {error}")))?;
         }
         if let Keys::Events(keys) = &mut workflow.keys {
             keys.program = program.unwrap_or_else(|| keys.program.clone());

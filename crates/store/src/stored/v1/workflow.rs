@@ -8,6 +8,7 @@ use kelos_model::deadline::LocalDeadline;
 use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::sharing::{Sees, Sends, Shared, Shares};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{Dates, Window, Zone};
 use kelos_model::workers::{Label, LossPolicy};
@@ -88,6 +89,57 @@ pub(crate) struct StoredWorkflow {
     version: Option<ProjectVersion>,
     #[serde(default, skip_serializing_if = "About::is_empty", with = "As::<StoredAbout>")]
     about: About,
+    #[serde(default, skip_serializing_if = "Shares::is_empty", with = "As::<StoredShares>")]
+    shares: Shares,
+}
+
+/// What a project shares, by the name of the other project.
+#[derive(Serialize, Deserialize)]
+struct StoredShares(BTreeMap<Arc<str>, StoredShared>);
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct StoredShared {
+    #[serde(skip_serializing_if = "StoredNames::is_empty")]
+    sees: StoredNames,
+    #[serde(skip_serializing_if = "StoredNames::is_empty")]
+    sends: StoredNames,
+}
+
+/// Names by what they are names of.
+type StoredNames = BTreeMap<String, BTreeSet<Arc<str>>>;
+
+impl Form<Shares> for StoredShares {
+    fn write<S: Serializer>(value: &Shares, serializer: S) -> Result<S::Ok, S::Error> {
+        let names = |all: &[(&str, &BTreeSet<Arc<str>>)]| -> StoredNames {
+            let some = all.iter().filter(|(_, names)| !names.is_empty());
+            some.map(|(field, names)| ((*field).to_owned(), (*names).clone())).collect()
+        };
+        let shared = |(project, Shared { sees, sends }): (&str, &Shared)| {
+            let Sees { runs, datasets, signals } = sees;
+            let sees = names(&[("runs", runs), ("datasets", datasets), ("signals", signals)]);
+            let Sends { starts, ends, datasets, signals } = sends;
+            let sends = names(&[("starts", starts), ("ends", ends), ("datasets", datasets), ("signals", signals)]);
+            (Arc::from(project), StoredShared { sees, sends })
+        };
+        StoredShares(value.iter().map(shared).collect()).serialize(serializer)
+    }
+
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shares, D::Error> {
+        let shared = |(project, StoredShared { mut sees, mut sends }): (Arc<str>, StoredShared)| {
+            let mut seen = |field: &str| sees.remove(field).unwrap_or_default();
+            let sees = Sees { runs: seen("runs"), datasets: seen("datasets"), signals: seen("signals") };
+            let mut sent = |field: &str| sends.remove(field).unwrap_or_default();
+            let sends = Sends {
+                starts: sent("starts"),
+                ends: sent("ends"),
+                datasets: sent("datasets"),
+                signals: sent("signals"),
+            };
+            (project, Shared { sees, sends })
+        };
+        Ok(StoredShares::deserialize(deserializer)?.0.into_iter().map(shared).collect())
+    }
 }
 
 #[derive(Serialize, Deserialize)]
