@@ -108,7 +108,8 @@ fn not_shared(loaded: &LoadResult) -> Vec<Problem> {
         Problem { severity, workflow, line, hint: Some(hint), ..problem }
     };
     let unshared = sharing.all_unshared().into_iter().filter_map(|one| {
-        let owners: Vec<String> = sharing.owners(&one.reference.referent()).iter().map(|owner| format!("{owner}.js")).collect();
+        let owners: Vec<String> =
+            sharing.owners(&one.reference.referent()).iter().map(|owner| format!("{owner}.js")).collect();
         let hint = format!("in {}: {}", owners.join(" or "), one.line());
         let message = format!("{one}; it lies dormant on a server with --auth");
         Some(problem(one.workflow.as_ref()?, message, hint))

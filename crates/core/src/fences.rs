@@ -9,6 +9,7 @@ use kelos_model::sharing::Reference;
 use kelos_model::{Arguments, Occurrence, SlotRef, WorkflowId};
 use serde_json::Map;
 
+use crate::masked::refuse_masks;
 use crate::rights::{Rights, definitions_of};
 use crate::warrant::Warrant;
 use crate::{Ask, Core, Refusal};
@@ -30,10 +31,11 @@ impl Core {
         warrant.map(|warrant| Rights { warrant, sharing, backfills })
     }
 
-    /// Refuses a request for which a right is missing, or definitions that refer to what others don't share.
+    /// Refuses a request for which a right is missing, which has a mask for a value, or whose definitions refer to what others don't share.
     pub(crate) fn check_rights(&self, warrant: Option<&Warrant>, ask: &Ask) -> Result<(), Refusal> {
         let rights = self.rights(warrant);
         rights.as_ref().map_or(Ok(()), |rights| rights.check(ask))?;
+        refuse_masks(ask)?;
         if !self.config.isolated {
             return Ok(());
         }

@@ -43,6 +43,7 @@ mod keyed;
 mod late;
 mod listeners;
 mod mandate;
+mod masked;
 mod moments;
 mod nesting;
 mod opening;

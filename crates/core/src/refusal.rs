@@ -172,6 +172,11 @@ pub enum Refusal {
     },
     /// A definition refers to something that another project does not share.
     NotShared(Box<Unshared>),
+    /// A value is the mask that is shown in the place of a secret, and there is none to keep.
+    Masked {
+        /// The path of the value.
+        name: String,
+    },
     /// The request broke an invariant, and nothing was done.
     Broken(Breach),
 }
@@ -221,6 +226,7 @@ impl Refusal {
             Refusal::NotAllowed { .. } => "forbidden",
             Refusal::ReasonMissing { .. } => "reason-missing",
             Refusal::NotShared(_) => "not-shared",
+            Refusal::Masked { .. } => "masked-value",
             Refusal::Broken(_) => "broken-invariant",
         }
     }
@@ -296,6 +302,9 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::NotAllowed { right, project: None } => write!(f, "it needs the right to {right} all projects"),
             Refusal::ReasonMissing { project } => write!(f, "changes of the project {project} need a reason"),
+            Refusal::Masked { name } => {
+                write!(f, "{name} is the mask of a value, and there is none to keep: expected the value itself")
+            }
             Refusal::NotShared(unshared) => {
                 write!(f, "{unshared}; that project can allow it by {}", unshared.line())
             }

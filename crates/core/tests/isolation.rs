@@ -22,14 +22,15 @@ use kelos_model::{
 };
 use serde_json::{Map, Value, json};
 
-/// A past in which nothing was.
-struct NoPast;
+/// The slots that were.
+#[derive(Default)]
+struct Slots(BTreeMap<SlotRef, Slot>);
 
-impl Past for NoPast {
+impl Past for Slots {
     type Error = Infallible;
 
-    fn slots(&mut self, _: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(Vec::new())
+    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
+        Ok(ids.iter().filter_map(|id| self.0.get_key_value(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect())
     }
 
     fn range(&mut self, _: &WorkflowId, _: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
@@ -59,6 +60,7 @@ impl Past for NoPast {
 
 struct Server {
     core: Core,
+    past: Slots,
     events: Vec<Event>,
 }
 
@@ -66,7 +68,7 @@ impl Server {
     /// A server whose files define these workflows.
     fn with(isolated: bool, definitions: Vec<Workflow>) -> Server {
         let config = Config { isolated, ..Config::default() };
-        let mut server = Server { core: Core::new(config), events: Vec::new() };
+        let mut server = Server { core: Core::new(config), past: Slots::default(), events: Vec::new() };
         server.define(definitions);
         server
     }
@@ -74,7 +76,8 @@ impl Server {
     fn define(&mut self, definitions: Vec<Workflow>) {
         let projects: BTreeSet<String> = definitions.iter().map(|one| one.project.clone()).collect();
         let how = Deployment { digest: Some("x".to_owned()), update_schedules: true, by: None };
-        let deployed: BTreeMap<String, Deployment> = projects.into_iter().map(|project| (project, how.clone())).collect();
+        let deployed: BTreeMap<String, Deployment> =
+            projects.into_iter().map(|project| (project, how.clone())).collect();
         let all = definitions.into_iter().map(Arc::new).collect();
         self.take(Input::Definitions { provenance: Provenance::File, all, deployed });
     }
@@ -83,13 +86,14 @@ impl Server {
         let now = Timestamp::UNIX_EPOCH;
         let mut reply = None;
         for input in [input, Input::Woke { only: None, look_again: false }] {
-            let step = self.core.step(now, input, &mut NoPast).expect("a step");
+            let step = self.core.step(now, input, &mut self.past).expect("a step");
             self.events.extend(step.events.into_iter().map(|record| record.event));
             reply = reply.or(step.commands.into_iter().find_map(|command| match command {
                 Command::Reply { reply, .. } => Some(reply),
                 _ => None,
             }));
         }
+        self.past.0.extend(self.core.rows().slots);
         self.core.settle();
         reply
     }
@@ -111,7 +115,11 @@ impl Server {
     }
 
     fn unshared(&self) -> Vec<String> {
-        self.core.unshared().iter().map(|one| format!("{}: {}", one.workflow.as_ref().expect("a workflow"), one.reference)).collect()
+        self.core
+            .unshared()
+            .iter()
+            .map(|one| format!("{}: {}", one.workflow.as_ref().expect("a workflow"), one.reference))
+            .collect()
     }
 }
 
@@ -157,7 +165,12 @@ fn beta(shares: Value) -> Vec<Workflow> {
     let all = vec![
         program("beta", "beta-prog"),
         workflow("beta", "beta-load"),
-        schedule("beta", "beta-waits", "beta-prog", Trigger::Or { triggers: vec![signal("betasig"), partitions("betads")] }),
+        schedule(
+            "beta",
+            "beta-waits",
+            "beta-prog",
+            Trigger::Or { triggers: vec![signal("betasig"), partitions("betads")] },
+        ),
         schedule("beta", "beta-next", "beta-prog", ended("beta-prog")),
     ];
     all.into_iter().map(|one| Workflow { shares: shares.clone(), ..one }).collect()
@@ -251,7 +264,9 @@ fn fact(kind: &Reference) -> Option<Fact> {
             arguments,
             outputs: Map::new(),
         },
-        Reference::ReportPartitions(dataset) => Occurrence::Partitions { dataset: dataset.clone(), count: 1, keys: Vec::new() },
+        Reference::ReportPartitions(dataset) => {
+            Occurrence::Partitions { dataset: dataset.clone(), count: 1, keys: Vec::new() }
+        }
         Reference::GiveSignal(name) => Occurrence::Signal { name: name.clone(), payload: json!("x"), run: None },
         Reference::State(_)
         | Reference::Times(_)
@@ -377,9 +392,14 @@ fn a_schedule_is_refused_by_whoever_it_is_created_until_the_other_project_consen
         ] {
             for declared in std::iter::once(json!({})).chain(kinds().iter().map(consent)) {
                 let consents = kind.allowing_line("alpha").is_none() || declared == consent(&kind);
-                let mut server = Server::with(true, [beta(declared.clone()), vec![program("alpha", "alpha-prog")]].concat());
+                let mut server =
+                    Server::with(true, [beta(declared.clone()), vec![program("alpha", "alpha-prog")]].concat());
                 let reply = server.ask(Some(roles(who)), new());
-                assert_eq!(reply.is_ok(), may && consents, "{kind} by {who:?}, where beta declares {declared}: {reply:?}");
+                assert_eq!(
+                    reply.is_ok(),
+                    may && consents,
+                    "{kind} by {who:?}, where beta declares {declared}: {reply:?}"
+                );
                 if may && !consents && !matches!(kind, Reference::Start(_)) {
                     assert!(matches!(reply, Err(Refusal::NotShared(_))), "{reply:?}");
                 }
@@ -405,7 +425,8 @@ fn a_program_of_a_project_that_is_not_seen_does_not_exist() {
 #[test]
 fn the_end_of_a_run_comes_without_its_arguments_and_outputs_where_these_are_not_shared() {
     for (declared, shared) in [(json!({}), false), (json!({"*": {"sees": {"runs": ["beta-prog"]}}}), true)] {
-        let alpha = vec![program("alpha", "alpha-prog"), schedule("alpha", "alpha-waits", "alpha-prog", ended("beta-prog"))];
+        let alpha =
+            vec![program("alpha", "alpha-prog"), schedule("alpha", "alpha-waits", "alpha-prog", ended("beta-prog"))];
         let mut server = Server::with(true, [beta(declared), alpha].concat());
         let fact = fact(&Reference::ReportEnd(id("beta-prog"))).expect("a fact");
         server.ask(Some(roles(&["operate@beta"])), Tell::of(vec![fact])).expect("published");
@@ -420,13 +441,13 @@ fn the_end_of_a_run_comes_without_its_arguments_and_outputs_where_these_are_not_
 #[test]
 fn a_rerun_downstream_is_refused_in_the_turn_where_it_reaches_another_project() {
     let start = Timestamp::UNIX_EPOCH;
-    let after = Workflow { trigger: Trigger::Success { workflow: id("alpha-load") }, ..workflow("beta", "beta-report") };
+    let after =
+        Workflow { trigger: Trigger::Success { workflow: id("alpha-load") }, ..workflow("beta", "beta-report") };
     let mut server = Server::with(true, vec![workflow("alpha", "alpha-load"), after]);
     let slot = |name: &str| SlotRef::at(id(name), start);
     let mark = |name: &str| kelos_core::MarkSuccess { slot: slot(name), reason: None };
-    server.ask(None, kelos_core::Kill { slot: slot("alpha-load"), reason: None }).ok();
-    server.ask(None, mark("alpha-load")).ok();
-    server.ask(None, mark("beta-report")).ok();
+    server.ask(None, mark("alpha-load")).expect("marked");
+    server.ask(None, mark("beta-report")).expect("marked");
     for dry_run in [true, false] {
         let request = || DownstreamRequest {
             slot: slot("alpha-load"),
@@ -445,7 +466,12 @@ fn a_rerun_downstream_is_refused_in_the_turn_where_it_reaches_another_project() 
 #[test]
 fn a_bucket_belongs_to_the_longest_project_whose_name_it_begins_with() {
     let definitions = || vec![workflow("alpha", "a"), workflow("alpha.secret", "s")];
-    let set = |bucket: &str| SetRegister { bucket: bucket.to_owned(), key: "k".to_owned(), value: Some(json!(1)), reason: None };
+    let set = |bucket: &str| SetRegister {
+        bucket: bucket.to_owned(),
+        key: "k".to_owned(),
+        value: Some(json!(1)),
+        reason: None,
+    };
     let mut server = Server::with(true, definitions());
     for (bucket, alpha, secret) in [
         ("alpha", true, false),

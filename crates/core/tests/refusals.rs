@@ -65,6 +65,7 @@ fn all() -> Vec<Refusal> {
         Refusal::NotAllowed { right: "operate", project: Some("reports".to_owned()) },
         Refusal::NotAllowed { right: "operate", project: None },
         Refusal::ReasonMissing { project: "reports".to_owned() },
+        Refusal::Masked { name: "properties.token".to_owned() },
         Refusal::NotShared(Box::new(Unshared {
             workflow: Some(workflow()),
             project: "reports".into(),

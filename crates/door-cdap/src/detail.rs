@@ -199,7 +199,7 @@ pub(super) fn write(row: &WorkflowRow, catalogue: &Catalogue<'_>) -> Result<Valu
         "namespace": namespace, "application": application, "applicationVersion": version, "name": keys.name,
         "description": definition.about.description.as_deref().unwrap_or_default(),
         "program": { "programName": program.name, "programType": program.kind.name },
-        "properties": masks::masked_texts(&keys.properties),
+        "properties": keys.properties,
         "trigger": trigger::write(&definition.trigger, catalogue)?,
         "constraints": definition.constraints.iter().map(constraint::write).collect::<Vec<_>>(),
         "timeoutMillis": keys.timeout_millis,

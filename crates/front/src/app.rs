@@ -350,6 +350,11 @@ impl App {
         blocking(read).await
     }
 
+    /// Has the next look at what callers may see read the projects of workflows again, because another node may have changed them.
+    pub fn read_projects_anew(&self) {
+        self.projects.outdate();
+    }
+
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.
     pub async fn settle(&self) -> Result<(), AskError> {
         let settled = self.handle().settled().await;

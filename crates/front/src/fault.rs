@@ -204,6 +204,7 @@ fn status(refusal: &Refusal) -> StatusCode {
         | Refusal::NeverCameToBe(_) => StatusCode::NOT_FOUND,
         Refusal::NotAllowed { .. } | Refusal::NotShared(_) => StatusCode::FORBIDDEN,
         Refusal::ReasonMissing { .. }
+        | Refusal::Masked { .. }
         | Refusal::NoJobId(..)
         | Refusal::TooManyDownstream { .. }
         | Refusal::TooMany { .. }

@@ -45,7 +45,7 @@ pub use kelos_store_sqlite::SqliteStore;
 
 #[cfg(feature = "node")]
 pub use kelos_executors::local::own_shim;
-#[cfg(feature = "scripts")]
-pub use node::{ProblemSource, not_shared};
 #[cfg(feature = "node")]
 pub use node::{LEASE, Node, NodeConfig, NodeError, local_executors};
+#[cfg(feature = "scripts")]
+pub use node::{ProblemSource, not_shared};

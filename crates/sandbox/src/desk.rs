@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::mistakes::parameter_mistakes;
 use kelos_model::project::ProjectName;
+use kelos_model::secret::masks::first_mask;
 use kelos_model::sharing::Shares;
 use kelos_model::template::KeyValues;
 use kelos_model::time::Dates;
@@ -262,6 +263,11 @@ impl Desk {
         workflow.check_nesting().map_err(|problem| {
             ScriptRefusal::new(ProblemCode::BadArgument, format!("{:?}: {problem}", workflow.id.as_str()))
         })?;
+        if let Some(masked) = first_mask(&workflow.job.settings) {
+            let words =
+                format!("{masked} of {:?} is the mask of a value: expected the value itself", workflow.id.as_str());
+            return Err(ScriptRefusal::new(ProblemCode::BadArgument, words));
+        }
         let mut workflows = self.workflows.borrow_mut();
         self.places.borrow_mut().insert(workflow.id.clone(), workflows.len());
         workflows.push(Workflow { project: self.project().to_string(), ..workflow });

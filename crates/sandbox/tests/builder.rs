@@ -47,6 +47,32 @@ fn periods_are_waited_for_by_either_builder() {
 }
 
 #[test]
+fn a_project_says_once_what_it_shares_and_all_its_definitions_carry_it() {
+    let text = r#"
+        kelos.workflow("before", { schedule: "hourly", shell: "true" });
+        kelos.project({ shares: { reports: { sees: { runs: ["before"] } }, "*": { sends: { signals: ["go"] } } } });
+        kelos.workflow("after", { schedule: "hourly", shell: "true" });"#;
+    let declared = serde_json::json!({"*": {"sends": {"signals": ["go"]}}, "reports": {"sees": {"runs": ["before"]}}});
+    for workflow in defined(text) {
+        assert_eq!(serde_json::to_value(&workflow.shares).unwrap(), declared, "{}", workflow.id);
+    }
+    for (text, expected) in [
+        ("kelos.project({shares: {a: {see: {}}}});", "failed to read what the project shares: unknown field `see`"),
+        ("kelos.project({});", "kelos.project: 'shares' is missing"),
+        ("kelos.project({share: {}});", "kelos.project: unknown field 'share'"),
+        (
+            "kelos.project({shares: {}}); kelos.project({shares: {}});",
+            "the file has said already what its project shares",
+        ),
+    ] {
+        let folder = Folder::new();
+        folder.write("a.js", text);
+        let problem = folder.load().problems[0].to_string();
+        assert!(problem.contains(expected), "{text}: {problem}");
+    }
+}
+
+#[test]
 fn both_builders_make_the_same_definition() {
     let own = r#"
         const extract = kelos.workflow("extract", {

@@ -78,7 +78,12 @@ pub(crate) async fn forward(State(app): State<App>, mut request: Request, next: 
     request.headers_mut().extend(seen.map(|seen| (EVIDENCE, seen)));
     if changes || is_of_leader_alone {
         return match ForwardRequest::of(request).await {
-            Ok(forwarding) => forwarding.send(&http, &log).await,
+            Ok(forwarding) => {
+                let answer = forwarding.send(&http, &log).await;
+                // Who has made something sees it at once, here as well.
+                app.read_projects_anew();
+                answer
+            }
             Err(response) => response,
         };
     }

@@ -40,11 +40,15 @@ impl Script {
     fn of(letter: char) -> Script {
         match letter {
             '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Script::Latin,
-            '\u{250}'..='\u{2af}' | '\u{1d00}'..='\u{1dbf}' | '\u{2100}'..='\u{214f}' | '\u{2460}'..='\u{24ff}' => Script::Form,
+            '\u{250}'..='\u{2af}' | '\u{1d00}'..='\u{1dbf}' | '\u{2100}'..='\u{214f}' | '\u{2460}'..='\u{24ff}' => {
+                Script::Form
+            }
             '\u{a720}'..='\u{a7ff}' | '\u{fb00}'..='\u{fb4f}' | '\u{ff00}'..='\u{ffef}' => Script::Form,
             '\u{1d400}'..='\u{1d7ff}' | '\u{1f100}'..='\u{1f1ff}' => Script::Form,
             '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => Script::Greek,
-            '\u{400}'..='\u{52f}' | '\u{1c80}'..='\u{1c8f}' | '\u{2de0}'..='\u{2dff}' | '\u{a640}'..='\u{a69f}' => Script::Cyrillic,
+            '\u{400}'..='\u{52f}' | '\u{1c80}'..='\u{1c8f}' | '\u{2de0}'..='\u{2dff}' | '\u{a640}'..='\u{a69f}' => {
+                Script::Cyrillic
+            }
             '\u{530}'..='\u{58f}' => Script::Armenian,
             '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}' => Script::Cherokee,
             _ => Script::Other,
@@ -59,7 +63,9 @@ pub enum RecordError {
     #[error("take \"{}\" as a name: expected 1 to {LONGEST_NAME} letters, digits and . _ - @ +", .0.escape_debug())]
     Name(String),
     /// The name looks like another one: it mixes scripts, or has letters in another form.
-    #[error("take \"{0}\" as a name: it can be mistaken for another one, expected letters of one script in their usual form")]
+    #[error(
+        "take \"{0}\" as a name: it can be mistaken for another one, expected letters of one script in their usual form"
+    )]
     LookAlike(String),
     /// The name is one that Kelos uses itself.
     #[error("take \"{0}\" as a name: the log has it for Kelos itself, expected another one")]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use kelos_front::fault::{Fault, plain};
 use kelos_model::arguments::text;
-use kelos_model::secret::masks;
 use kelos_model::{Arguments, Parameter, ParameterKind};
 use maud::{Markup, html};
 
@@ -68,9 +67,7 @@ pub(crate) fn hidden(arguments: &Arguments) -> Markup {
 /// The value that holds where the field stays empty.
 fn hint(parameter: &Parameter, present: &Arguments) -> String {
     let value = present.get(&parameter.name).or(parameter.default.as_ref());
-    let named = value.map(|value| [(parameter.name.clone(), value.clone())].into());
-    let masked = named.map(|named| masks::masked_arguments(&named).into_values().next().unwrap_or_default());
-    masked.map(|value| text(&value).into_owned()).unwrap_or_default()
+    value.map(|value| text(value).into_owned()).unwrap_or_default()
 }
 
 fn field(parameter: &Parameter, hint: &str, required: bool) -> Markup {

@@ -5,7 +5,6 @@ use kelos_model::ranges::Range;
 use kelos_model::register::ACCESS_BUCKET;
 use kelos_model::repeated::RepeatedStep;
 use kelos_model::run::shown_id;
-use kelos_model::secret::masks;
 use kelos_model::{AccessEvent, Actor, Event, EventRecord, SlotEvent, SlotRef, WorkflowEvent};
 
 use crate::words::aborted;
@@ -101,9 +100,7 @@ impl From<SlotEvent> for Dto {
             SlotEvent::FiredBy { by, reason, unconstrained, repeats, .. } => {
                 Dto::Fired { unconstrained, repeats: step_of(repeats.as_deref()), requester: asked(by, reason) }
             }
-            SlotEvent::ArgumentsSet { by, arguments } => {
-                Dto::ArgumentsSet { arguments: masks::masked_arguments(&arguments), requester: asked(by, None) }
-            }
+            SlotEvent::ArgumentsSet { by, arguments } => Dto::ArgumentsSet { arguments, requester: asked(by, None) },
             SlotEvent::Held { explanation, .. } => Dto::Held { explanation: explanation.into() },
             SlotEvent::ConstraintsMet { explanation } => Dto::ConstraintsMet { explanation: explanation.into() },
             SlotEvent::Aborted { cause, by, reason } => {
@@ -162,10 +159,10 @@ impl From<SlotEvent> for Dto {
 fn of_data(what: SlotEvent) -> Dto {
     match what {
         SlotEvent::Given { run, inputs } => {
-            let inputs = masks::masked_fields(&inputs.into_iter().collect()).into();
+            let inputs = inputs.into_iter().collect::<serde_json::Map<_, _>>().into();
             Dto::Given { run, inputs }
         }
-        SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: masks::masked_fields(&outputs).into() },
+        SlotEvent::Gave { run, outputs } => Dto::Gave { run, value: outputs.into() },
         // All others are converted by the caller.
         _ => Dto::Other { event: "".into() },
     }
@@ -179,12 +176,12 @@ fn of_a_flow(what: SlotEvent) -> Dto {
         }
         SlotEvent::Pinned { definition } => Dto::Pinned { definition },
         SlotEvent::Signalled { name, payload, by, reason } => {
-            Dto::Signalled { name, payload: masks::masked(&payload), requester: asked(by, reason) }
+            Dto::Signalled { name, payload, requester: asked(by, reason) }
         }
         SlotEvent::StepOpened { run, awaits, priority } => {
             Dto::StepOpened { run, awaits: awaits.iter().map(ToString::to_string).collect(), priority }
         }
-        SlotEvent::StepReady { inputs } => Dto::StepReady { inputs: masks::masked_fields(&inputs).into() },
+        SlotEvent::StepReady { inputs } => Dto::StepReady { inputs: inputs.into() },
         SlotEvent::Recovered { run, failed } => {
             Dto::Recovered { run, failed: failed.iter().map(ToString::to_string).collect() }
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kelos_model::run::shown_id;
-use kelos_model::secret::masks;
 use kelos_model::workflow::DefinitionVersion;
 use kelos_model::{Batch, Outcome, Run};
 use serde::{Deserialize, Serialize};
@@ -178,8 +177,8 @@ impl From<Run> for RunDto {
             outcome: run.outcome.map(OutcomeDto::from),
             definition_version: None,
             project_version: None,
-            arguments: masks::masked_arguments(&run.arguments),
-            outputs: run.outputs.as_deref().map(masks::masked_fields),
+            arguments: run.arguments,
+            outputs: run.outputs.as_deref().cloned(),
             batch: run.batch.map(BatchDto::from),
         }
     }

@@ -5,7 +5,6 @@ use std::fmt;
 
 use kelos_model::facts::{ManualStart, Tally};
 use kelos_model::run::shown_id;
-use kelos_model::secret::masks;
 use kelos_model::{Collection, Slot, SlotKey, SlotRef, Subject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -268,7 +267,7 @@ impl From<&Collection> for CollectedDto {
             words: collected.words(),
             tallies: collected.tallies.iter().map(TallyDto::from).collect(),
             asked: collected.asked.as_ref().map(AskedDto::from),
-            arguments: masks::masked_arguments(&collected.arguments),
+            arguments: collected.arguments.clone(),
             met: collected.met,
         }
     }
@@ -288,7 +287,7 @@ impl From<(&Subject, &Tally)> for TallyDto {
 impl From<&ManualStart> for AskedDto {
     fn from(asked: &ManualStart) -> AskedDto {
         AskedDto {
-            arguments: masks::masked_arguments(&asked.arguments),
+            arguments: asked.arguments.clone(),
             unconstrained: asked.unconstrained,
             by: asked.by.as_ref().map(ToString::to_string),
         }

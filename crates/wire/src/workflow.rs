@@ -234,10 +234,6 @@ pub struct ParameterDto {
 
 impl From<&Parameter> for ParameterDto {
     fn from(parameter: &Parameter) -> ParameterDto {
-        let masked = |default: &Value| {
-            let named = [(parameter.name.clone(), default.clone())].into();
-            masks::masked_arguments(&named).into_values().next()
-        };
         ParameterDto {
             name: parameter.name.clone(),
             kind: parameter.kind.name().into(),
@@ -246,7 +242,7 @@ impl From<&Parameter> for ParameterDto {
                 _ => Vec::new(),
             },
             required: parameter.default.is_none(),
-            default: parameter.default.as_ref().and_then(masked),
+            default: parameter.default.clone(),
             about: parameter.about.clone(),
         }
     }

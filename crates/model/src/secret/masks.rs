@@ -1,15 +1,16 @@
 //! Masks of secrets, on pages and in every API.
 //!
-//! One rule for all: what declares a secret is shown, as it names the source and has no value. For values that people write into
-//! definitions all the same, the variables of an environment and the headers of a request are masked unless their names are known to be
-//! harmless; anything else is masked if its name or its form is that of a secret. What is *absent*: ways to see what is masked.
+//! What declares a secret is shown, as it names the source and has no value; its value is masked wherever a job says it. In scripts people
+//! write values all the same: there the variables of an environment and the headers of a request are masked unless their names are known to
+//! be harmless, and anything else in the settings of a job if its name or its form is that of a secret. Data is shown as it is: the properties
+//! of event schedules, arguments, outputs, payloads and registers, which clients read, change and send back.
+//! What is *absent*: ways to see what is masked.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::declared::{DeclaredSecret, SecretSource};
-use crate::Arguments;
 
 /// The text that replaces a secret.
 pub const MASK: &str = "••••••";
@@ -33,9 +34,21 @@ const SECRET: [&str; 15] = [
     "sharedaccess",
 ];
 
-/// Names ending in "key" that are no secrets.
-const HARMLESS_KEYS: [&str; 8] =
-    ["partitionkey", "primarykey", "sortkey", "foreignkey", "publickey", "rowkey", "groupkey", "joinkey"];
+/// Ends of names of keys that are secrets. Most keys are none: `sortKey`, `partitionKey`, `someKey`.
+const SECRET_KEYS: [&str; 12] = [
+    "apikey",
+    "accesskey",
+    "authkey",
+    "encryptionkey",
+    "hostkey",
+    "licensekey",
+    "masterkey",
+    "privatekey",
+    "secretkey",
+    "signingkey",
+    "sshkey",
+    "storagekey",
+];
 
 /// Fields whose values are masked unless their names are among [`HARMLESS`].
 const MASKED_BY_DEFAULT: [&str; 3] = ["env", "environment", "headers"];
@@ -107,21 +120,33 @@ pub fn masked_texts(texts: &BTreeMap<String, String>) -> BTreeMap<String, String
     texts.iter().map(masked).collect()
 }
 
-/// Arguments with everything masked that looks like a secret.
-pub fn masked_arguments(arguments: &Arguments) -> Arguments {
-    let fields = arguments.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    masked_fields(&fields).into_iter().collect()
-}
-
-/// Restores the texts that a client received as masks and sent back, so that a change of one text leaves the others
-/// unchanged.
+/// Restores the texts that a client received as masks, from this version or an earlier one, and sent back: a mask means that the text
+/// stays as it is. One in whose place nothing is stored stays a mask, which [`first_mask`] finds.
 pub fn unmask(given: &mut BTreeMap<String, String>, stored: &BTreeMap<String, String>) {
-    let masked = masked_texts(stored);
-    for (name, text) in given.iter_mut().filter(|(name, text)| text.contains(MASK) && masked.get(*name) == Some(*text))
-    {
-        if let Some(stored) = stored.get(name) {
+    for (name, text) in given.iter_mut().filter(|(_, text)| text.contains(MASK)) {
+        if let Some(stored) = stored.get(name).filter(|stored| text == MASK || *text == masked_text(stored)) {
             text.clone_from(stored);
         }
+    }
+}
+
+/// The path of the first text with a mask in it: `env.TOKEN`. A mask is never stored in the place of a value.
+#[must_use]
+pub fn first_mask<'v>(fields: impl IntoIterator<Item = (&'v String, &'v Value)>) -> Option<String> {
+    let path = |name: &str, rest: String| if rest.is_empty() { name.to_owned() } else { format!("{name}.{rest}") };
+    fields.into_iter().find_map(|(name, value)| Some(path(name, mask_in(value)?)))
+}
+
+/// The path of the first mask within a value; empty for the value itself.
+fn mask_in(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => text.contains(MASK).then(String::new),
+        Value::Array(items) => {
+            let found = items.iter().enumerate().find_map(|(at, item)| Some((at, mask_in(item)?)));
+            found.map(|(at, rest)| if rest.is_empty() { at.to_string() } else { format!("{at}.{rest}") })
+        }
+        Value::Object(fields) => first_mask(fields),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -216,8 +241,7 @@ fn plain(name: &str) -> String {
 /// Whether a value under such a name is a secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = plain(name);
-    let is_key = name.ends_with("key") && name != "key" && !HARMLESS_KEYS.iter().any(|end| name.ends_with(end));
-    is_key || name == "auth" || SECRET.iter().any(|part| name.contains(part))
+    SECRET_KEYS.iter().any(|end| name.ends_with(end)) || name == "auth" || SECRET.iter().any(|part| name.contains(part))
 }
 
 fn is_masked_by_default(name: &str) -> bool {
@@ -407,13 +431,13 @@ mod tests {
         let settings = json!({
             "env": { "DB_PASSWORD": "hunter2", "API_KEY": "k", "HOME": "/h", "TOKENS": ["a"], "REGION": "eu", "LC_ALL": "C" },
             "headers": { "Authorization": "Bearer x", "Accept": "*/*", "X-Team": { "env": "TEAM" } },
-            "DBPASS": "x", "dbPass": "x", "MYSQL_PWD": "x", "masterKey": "x", "partitionKey": "p", "key": "k",
+            "DBPASS": "x", "dbPass": "x", "MYSQL_PWD": "x", "masterKey": "x", "partitionKey": "p", "key": "k", "someKey": "s",
             "oozie.wf.application.path": "/app", "secretKey": 7, "password": null,
         });
         let shown = json!({
             "env": { "DB_PASSWORD": MASK, "API_KEY": MASK, "HOME": "/h", "TOKENS": MASK, "REGION": MASK, "LC_ALL": "C" },
             "headers": { "Authorization": MASK, "Accept": "*/*", "X-Team": { "env": "TEAM" } },
-            "DBPASS": MASK, "dbPass": MASK, "MYSQL_PWD": MASK, "masterKey": MASK, "partitionKey": "p", "key": "k",
+            "DBPASS": MASK, "dbPass": MASK, "MYSQL_PWD": MASK, "masterKey": MASK, "partitionKey": "p", "key": "k", "someKey": "s",
             "oozie.wf.application.path": "/app", "secretKey": MASK, "password": null,
         });
         assert_eq!(masked(&settings), shown);
@@ -499,18 +523,27 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_comes_back_leaves_the_secret_as_it_is() {
+    fn a_mask_that_comes_back_leaves_the_value_as_it_is() {
         let texts = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
         };
-        let stored = texts(&[("password", "p"), ("url", "ftp://u:p@h/"), ("day", "1")]);
-        let mut given = masked_texts(&stored);
-        given.insert("day".to_owned(), "2".to_owned());
+        let stored = texts(&[("password", "p"), ("someKey", "k"), ("url", "ftp://u:p@h/"), ("day", "1")]);
+        let url = format!("ftp://u:{MASK}@h/");
+        let mut given = texts(&[("password", MASK), ("someKey", MASK), ("url", &url), ("day", "2")]);
         unmask(&mut given, &stored);
-        assert_eq!(given, texts(&[("password", "p"), ("url", "ftp://u:p@h/"), ("day", "2")]));
-        let mut another = texts(&[("password", "new"), ("token", MASK)]);
+        assert_eq!(given, texts(&[("password", "p"), ("someKey", "k"), ("url", "ftp://u:p@h/"), ("day", "2")]));
+        let other = format!("ftp://v:{MASK}@h/");
+        let mut another = texts(&[("password", "new"), ("token", MASK), ("url", &other)]);
         unmask(&mut another, &stored);
-        assert_eq!(another, texts(&[("password", "new"), ("token", MASK)]));
+        assert_eq!(another, texts(&[("password", "new"), ("token", MASK), ("url", &other)]));
+    }
+
+    #[test]
+    fn a_mask_is_found_wherever_it_stands() {
+        let first = |value: Value| first_mask(value.as_object().expect("an object"));
+        assert_eq!(first(json!({"a": 1, "b": {"c": ["x", MASK]}})), Some("b.c.1".to_owned()));
+        assert_eq!(first(json!({"url": format!("ftp://u:{MASK}@h/")})), Some("url".to_owned()));
+        assert_eq!(first(json!({"a": "•••", "b": [null, {}]})), None);
     }
 
     #[test]

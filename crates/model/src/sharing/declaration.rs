@@ -21,12 +21,12 @@ const MOST_NAMES: usize = 1000;
 const LONGEST_NAME: usize = 500;
 
 /// What a project shares, by the name of the other project.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shares(BTreeMap<Arc<str>, Shared>);
 
 /// What a project shares with one other project, or with all.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shared {
     /// What definitions of the other project may see.
@@ -38,7 +38,7 @@ pub struct Shared {
 }
 
 /// The names of what definitions of another project may see. The states of slots that they wait for need no declaration.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sees {
     /// Workflows: the arguments and the outputs of their runs.
@@ -53,7 +53,7 @@ pub struct Sees {
 }
 
 /// The names of what definitions and operators of another project may send.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sends {
     /// Workflows that they may start: event schedules run them, and jobs that wait for them open them.

@@ -18,8 +18,8 @@ pub struct Sharing {
     members: BTreeMap<Arc<str>, BTreeSet<WorkflowId>>,
     /// The present workflows that refer to a thing.
     referring: BTreeMap<Referent, BTreeSet<WorkflowId>>,
-    /// The present workflows whose declarations name a dataset or a signal.
-    claiming: BTreeMap<Referent, BTreeSet<WorkflowId>>,
+    /// What projects share, and how many of their present workflows say so.
+    declared: BTreeMap<Arc<str>, BTreeMap<Shares, usize>>,
 }
 
 /// A workflow, as far as it matters to others.
@@ -79,36 +79,46 @@ impl Sharing {
             false => (Vec::new(), Shares::default()),
         };
         let id = &definition.id;
-        let mut touched = self.take_out(id);
-        let is_new = !self.members.contains_key(&project);
-        self.members.entry(project.clone()).or_default().insert(id.clone());
-        if is_new {
-            touched.extend(self.named_after(&project));
+        // What was declared before, and is still, decides nothing otherwise.
+        let is_same = self.workflows.get(id).is_some_and(|one| one.project == project && one.shares == shares);
+        let mut concerned = self.take_out(id, !is_same);
+        if !self.members.contains_key(&project) {
+            concerned.extend(self.named_after(&project));
         }
+        self.members.entry(project.clone()).or_default().insert(id.clone());
         for reference in &references {
             self.referring.entry(reference.referent()).or_default().insert(id.clone());
         }
-        for claimed in shares.subjects().filter_map(|subject| Referent::of_subject(&subject)) {
-            self.claiming.entry(claimed).or_default().insert(id.clone());
+        if !shares.is_empty() {
+            let times = self.declared.entry(project.clone()).or_default().entry(shares.clone()).or_default();
+            *times += 1;
+            if *times == 1 && !is_same {
+                concerned.extend(self.concerned_by_shares(&project, &shares));
+            }
         }
         self.workflows.insert(id.clone(), Member { project, references, shares });
-        touched.extend(self.concerned_by(id));
-        touched
+        concerned.extend(self.concerned_by(id));
+        concerned
     }
 
     /// Takes a workflow out. Returns the workflows that its definition concerned.
-    fn take_out(&mut self, id: &WorkflowId) -> BTreeSet<WorkflowId> {
+    fn take_out(&mut self, id: &WorkflowId, shares_go: bool) -> BTreeSet<WorkflowId> {
         let mut concerned = self.concerned_by(id);
         let Some(Member { project, references, shares }) = self.workflows.remove(id) else { return concerned };
-        let drop_from = |index: &mut BTreeMap<Referent, BTreeSet<WorkflowId>>, referent: &Referent| {
-            let ids = index.get_mut(referent);
+        for referent in references.iter().map(Reference::referent) {
+            let ids = self.referring.get_mut(&referent);
             if ids.is_some_and(|ids| ids.remove(id) && ids.is_empty()) {
-                index.remove(referent);
+                self.referring.remove(&referent);
             }
-        };
-        references.iter().for_each(|reference| drop_from(&mut self.referring, &reference.referent()));
-        for claimed in shares.subjects().filter_map(|subject| Referent::of_subject(&subject)) {
-            drop_from(&mut self.claiming, &claimed);
+        }
+        if let Some(times) = self.declared.get_mut(&project).and_then(|all| all.get_mut(&shares)) {
+            *times -= 1;
+            if *times == 0 {
+                self.declared.entry(project.clone()).or_default().remove(&shares);
+                if shares_go {
+                    concerned.extend(self.concerned_by_shares(&project, &shares));
+                }
+            }
         }
         if let Some(members) = self.members.get_mut(&project) {
             members.remove(id);
@@ -126,22 +136,21 @@ impl Sharing {
         named.flat_map(|(_, ids)| ids).cloned().collect()
     }
 
-    /// The workflows whose references the definition of a workflow may decide about.
+    /// The workflows whose references the definition of a workflow may decide about, but for what it shares.
     fn concerned_by(&self, id: &WorkflowId) -> BTreeSet<WorkflowId> {
-        let mut concerned = BTreeSet::from([id.clone()]);
-        let Some(member) = self.workflows.get(id) else {
-            concerned.extend(self.referring(&Referent::Workflow(id.clone())).cloned());
-            return concerned;
-        };
-        let claimed = member.shares.subjects().filter_map(|subject| Referent::of_subject(&subject));
-        let mut named: BTreeSet<Referent> = member.references.iter().map(Reference::referent).chain(claimed).collect();
-        named.insert(Referent::Workflow(id.clone()));
-        if !member.shares.is_empty() {
-            let own = self.members.get(&member.project).into_iter().flatten();
-            named.extend(own.cloned().map(Referent::Workflow));
-        }
-        concerned.extend(named.iter().flat_map(|one| self.referring(one)).cloned());
-        concerned
+        let known = self.workflows.get(id).into_iter().flat_map(|member| &member.references);
+        // Who waits for a thing may own it.
+        let awaited = known.map(Reference::referent).filter(|one| !matches!(one, Referent::Workflow(_)));
+        let named = awaited.chain([Referent::Workflow(id.clone())]);
+        let referring = named.flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>());
+        referring.chain([id.clone()]).collect()
+    }
+
+    /// The workflows whose references a declaration of a project may decide about.
+    fn concerned_by_shares(&self, project: &str, shares: &Shares) -> BTreeSet<WorkflowId> {
+        let own = self.members.get(project).into_iter().flatten().cloned().map(Referent::Workflow);
+        let claimed = shares.subjects().filter_map(|subject| Referent::of_subject(&subject));
+        own.chain(claimed).flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>()).collect()
     }
 
     /// The present workflows that refer to a thing.
@@ -174,17 +183,28 @@ impl Sharing {
         if let Some(project) = project {
             return BTreeSet::from([project.clone()]);
         }
-        let known = self.claiming.get(referent).or_else(|| self.referring.get(referent));
-        known.into_iter().flatten().filter_map(|id| self.project_of(id)).cloned().collect()
+        let declaring = self.declaring(referent);
+        if !declaring.is_empty() {
+            return declaring;
+        }
+        self.referring(referent).filter_map(|id| self.project_of(id)).cloned().collect()
+    }
+
+    /// The projects that name a dataset or a signal in what they share.
+    fn declaring(&self, referent: &Referent) -> BTreeSet<Arc<str>> {
+        let names =
+            |shares: &Shares| shares.subjects().any(|one| Referent::of_subject(&one).as_ref() == Some(referent));
+        let declaring = self.declared.iter().filter(|(_, all)| all.keys().any(names));
+        declaring.map(|(project, _)| project.clone()).collect()
     }
 
     /// Whether a project allows another one a reference.
     #[must_use]
     pub fn consents(&self, owner: &str, project: &str, reference: &Reference) -> bool {
-        let own = self.members.get(owner).into_iter().flatten().filter_map(|id| self.workflows.get(id));
+        let mut declared = self.declared.get(owner).into_iter().flat_map(BTreeMap::keys);
         owner == project
             || reference.consent() == Consent::None
-            || own.into_iter().any(|member| member.shares.allow(project, reference))
+            || declared.any(|shares| shares.allow(project, reference))
     }
 
     /// Whether a reference of a project is allowed: it is to the project itself, to nobody's, or one of its owners consents.
@@ -239,7 +259,7 @@ impl Sharing {
     pub fn undeclared(&self) -> Vec<(Referent, BTreeSet<Arc<str>>)> {
         let of_names = self.referring.keys().filter(|one| !matches!(one, Referent::Workflow(_)));
         let owned = of_names.map(|referent| (referent.clone(), self.owners(referent)));
-        owned.filter(|(referent, owners)| owners.len() > 1 && !self.claiming.contains_key(referent)).collect()
+        owned.filter(|(referent, owners)| owners.len() > 1 && self.declaring(referent).is_empty()).collect()
     }
 }
 

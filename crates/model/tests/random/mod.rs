@@ -14,6 +14,7 @@ use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::repeated::RepeatedStep;
 use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::sharing::{EVERYONE, Sees, Sends, Shared, Shares};
 use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
@@ -678,9 +679,23 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
                 writes,
                 version: concurrency.and_then(|limit| ProjectVersion::new(&format!("1.{limit}")).ok()),
                 about,
+                shares: concurrency.map(shares).unwrap_or_default(),
             }
         })
         .boxed()
+}
+
+/// A declaration with some of all kinds of names, by a number.
+fn shares(number: u32) -> Shares {
+    let names = |bit: u32| (number >> bit & 1 == 1).then(|| format!("n{bit}").into()).into_iter().collect();
+    let sees = Sees { runs: names(0), datasets: names(1), signals: names(2) };
+    let sends = Sends { starts: names(3), ends: names(4), datasets: names(5), signals: names(6) };
+    let projects: [Arc<str>; 2] = ["other".into(), EVERYONE.into()];
+    projects
+        .into_iter()
+        .take((number >> 7 & 3) as usize)
+        .map(|project| (project, Shared { sees: sees.clone(), sends: sends.clone() }))
+        .collect()
 }
 
 /// One of each kind of deadline, by a number.

@@ -246,7 +246,8 @@ pub(super) async fn make_token(
             return Err(Fault::new(StatusCode::FORBIDDEN, "forbidden", what));
         }
     }
-    let new = NewToken { name: new_name(&asked.name)?, roles, owner, expires_in: asked.expires_in, reason: asked.reason };
+    let new =
+        NewToken { name: new_name(&asked.name)?, roles, owner, expires_in: asked.expires_in, reason: asked.reason };
     new.make(&app, &identity.actor).await.map(Json)
 }
 

@@ -112,8 +112,7 @@ impl ProgramDeployment {
             true => Vec::new(),
             false => app.unshared_by(&definitions).await?.iter().map(not_shared).collect(),
         };
-        let versions =
-            if is_worker { app.handle().ask(by, request).await? } else { app.ask(by, request).await? };
+        let versions = if is_worker { app.handle().ask(by, request).await? } else { app.ask(by, request).await? };
         let plan = Plan {
             undeploy,
             files: Vec::new(),

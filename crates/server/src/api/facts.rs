@@ -12,7 +12,6 @@ use kelos_front::fault::Fault;
 use kelos_model::form::parse_end;
 use kelos_model::id::is_invisible;
 use kelos_model::project::dataset_named;
-use kelos_model::secret::masks;
 use kelos_model::{Event, EventRecord, Fact, Occurrence, Subject, WorkflowId};
 use kelos_store::{About, EventFilter, PageRequest, Queries};
 use kelos_trust::Right;
@@ -61,13 +60,12 @@ fn fact(record: EventRecord) -> Option<FactDto> {
         }
         Occurrence::Ended { program, state, run, arguments, outputs } => {
             let (program, state) = (Some(program.to_string()), Some(state.as_str().into()));
-            let (arguments, outputs) = (masks::masked_arguments(&arguments), masks::masked_fields(&outputs));
             FactDto { program, state, run, arguments, outputs, ..told }
         }
         Occurrence::Signal { name, payload, run } => FactDto {
             signal: Some(name.to_string()),
             run: run.map(|run| run.to_string()),
-            payload: Some(masks::masked(&payload)).filter(|payload| !payload.is_null()),
+            payload: Some(payload).filter(|payload| !payload.is_null()),
             ..told
         },
         Occurrence::Fired { .. } => told,

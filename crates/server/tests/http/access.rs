@@ -51,7 +51,7 @@ impl Guarded {
         provider: Option<Arc<dyn Provider>>,
         scripts: &[(&str, String)],
     ) -> Guarded {
-        let server = Server::with(Setup { on_disk: true, ..Setup::default() }, "").await;
+        let server = Server::with(Setup { on_disk: true, isolated: true, ..Setup::default() }, "").await;
         for (name, script) in scripts {
             server.write(name, script);
         }

@@ -47,6 +47,7 @@ mod providers;
 mod schedule_pages;
 mod scheduler;
 mod schedules;
+mod shared_projects;
 mod starts;
 mod streams;
 mod stuck;

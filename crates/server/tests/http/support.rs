@@ -100,6 +100,8 @@ pub(crate) struct Setup {
     pub(crate) planted: Option<PlantedBreach>,
     /// Whether output is looked for in the folder `copies`, too.
     pub(crate) has_copies: bool,
+    /// Whether projects are kept apart.
+    pub(crate) isolated: bool,
 }
 
 impl Default for Setup {
@@ -111,6 +113,7 @@ impl Default for Setup {
             max_running: 256,
             planted: None,
             has_copies: false,
+            isolated: false,
         }
     }
 }
@@ -173,6 +176,7 @@ impl Server {
         config.pace = setup.pace;
         config.core.max_running = setup.max_running;
         config.core.planted = setup.planted;
+        config.core.isolated = setup.isolated;
         if setup.has_copies {
             let uri = format!("file:{}", path("copies").display());
             config.outputs = Some(OutputCopies::new(&uri, &Storage::new(StorageConfig::default())).unwrap());

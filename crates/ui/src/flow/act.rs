@@ -2,7 +2,6 @@
 
 use kelos_core::{RepeatStep, ResumeFlow, SignalFlow};
 use kelos_front::fault::{Fault, plain};
-use kelos_model::secret::masks;
 use kelos_model::{Arguments, RunName, SlotRef, StepName};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -162,9 +161,9 @@ impl RunPart {
         }
     }
 
-    /// The signals that came, without secrets.
+    /// The signals that came.
     fn came(&self) -> Markup {
-        let signals = masks::masked_fields(&self.view.signals.clone().into_iter().collect());
+        let signals = self.view.signals.clone();
         html! {
             @if !signals.is_empty() {
                 h2 { "Signals that came" }

@@ -5,7 +5,6 @@ use kelos_explain::schedules::check::warnings;
 use kelos_explain::schedules::decisions::Decision;
 use kelos_explain::schedules::nothing_pending;
 use kelos_explain::schedules::overview::{FiringTime, Overview, PendingSlot};
-use kelos_model::secret::masks;
 use kelos_model::workflow::{CatchUp, EventKeys, Keys, WorkflowRow};
 use kelos_model::{Trigger, Workflow};
 use kelos_wire::{
@@ -40,7 +39,7 @@ pub(crate) fn schedule(row: &WorkflowRow, overview: Overview) -> Option<EventSch
         description: definition.about.description.clone(),
         trigger: (&definition.trigger).into(),
         constraints: definition.constraints.iter().map(ConstraintDto::from).collect(),
-        properties: masks::masked_texts(properties),
+        properties: properties.clone(),
         timeout_millis: *timeout_millis,
         time_zone: zone_of(definition),
         start_time: definition.start_time.map(Instant),

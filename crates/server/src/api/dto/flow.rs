@@ -1,7 +1,6 @@
 //! Runs of flows on the wire.
 
 use kelos_explain::flow::{FlowView, ItemCounts, ItemView, StepView};
-use kelos_model::secret::masks;
 use kelos_model::{Slot, StepName};
 use kelos_wire::{
     CriticalPathDto, FlowRunDto, FlowStepDto, Instant, ItemCountsDto, ItemDto, RunDto, SlotDto, SlotNameDto, counts,
@@ -19,7 +18,7 @@ impl FromLibrary<FlowView> for FlowRunDto {
             run: view.last_run.map(RunDto::from),
             recovered: names(&view.recovered),
             failed: names(&view.failed),
-            signals: masks::masked_fields(&view.signals.into_iter().collect()),
+            signals: view.signals.into_iter().collect(),
             counts: view.counts.into_iter().map(|(state, steps)| (state.into(), steps)).collect(),
             steps: view.steps.rows.into_iter().map(FlowStepDto::from_library).collect(),
             next: view.steps.next,
@@ -68,7 +67,7 @@ impl FromLibrary<ItemView> for ItemDto {
 
 /// The inputs of a step.
 fn inputs(slot: &Slot) -> Map<String, Value> {
-    slot.step_of_run().map(|step| masks::masked_fields(&step.inputs)).unwrap_or_default()
+    slot.step_of_run().map(|step| step.inputs.clone()).unwrap_or_default()
 }
 
 fn names(steps: &[StepName]) -> Vec<String> {
