@@ -457,11 +457,12 @@ impl Host {
             listener.set_nonblocking(true).map_err(|error| socket(&error))?;
             let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| socket(&error))?;
             reach.warn(bound);
+            let limits = Limits::of_process().with(&pages.limits);
             let app = App::new(node.clone(), env!("CARGO_PKG_VERSION"))
                 .with_hosts(reach.hosts(bound).of_instance(instance))
                 .with_deployments(takes_deployments)
                 .with_access(access)
-                .with_limiter(Limiter::new(pages.limits.quota()))
+                .with_limiter(Limiter::new(pages.limits.quota(limits.connections)))
                 .with_metrics(pages.metrics)
                 .with_groups(pages.groups)
                 .with_links(pages.links);
@@ -476,11 +477,7 @@ impl Host {
                 // Those who wait for work hear at once that it is to be had elsewhere.
                 desk.close();
             };
-            let transport = Transport {
-                limits: Limits::of_process().with(&pages.limits),
-                certificate: reach.certificate,
-                proxies: reach.proxies,
-            };
+            let transport = Transport { limits, certificate: reach.certificate, proxies: reach.proxies };
             let served = kelos_server::serve(listener, router(app), transport, ended).await;
             let status = node.handle().status();
             node.stop().await;

@@ -24,7 +24,7 @@ pub(crate) fn coloured() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
 }
 
-/// A plain table with a heading; no lines, so that it can be cut and counted.
+/// A plain table with headings, if there are any; no lines, so that it can be cut and counted.
 pub(crate) fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -37,12 +37,21 @@ pub(crate) fn table(headings: &[&str]) -> Table {
     if !coloured() {
         table.force_no_tty();
     }
-    table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Bold)));
+    if !headings.is_empty() {
+        table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Bold)));
+    }
     table
 }
 
 /// Prints a table, flush with the margin.
-pub(crate) fn print(mut table: Table) {
+pub(crate) fn print(table: Table) {
+    for line in lines(table) {
+        crate::text::raw(&(line + "\n"));
+    }
+}
+
+/// The lines of a table, flush with the margin.
+pub(crate) fn lines(mut table: Table) -> Vec<String> {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -52,9 +61,7 @@ pub(crate) fn print(mut table: Table) {
             *row = Row::from(contents.iter().map(|content| Cell::new(shown(content))).collect::<Vec<_>>());
         }
     }
-    for line in table.lines() {
-        crate::text::raw(&(with_colours(line.trim_end()) + "\n"));
-    }
+    table.lines().map(|line| with_colours(line.trim_end())).collect()
 }
 
 /// A state in the colour that it has everywhere.

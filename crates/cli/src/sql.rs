@@ -1,11 +1,13 @@
 //! `kelos sql`: a query over the data of a server, answered from its database, while the server goes on.
 
 mod outlet;
+mod table;
 
 use std::io::{IsTerminal, Read};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
-use comfy_table::{Cell, Table};
 use kelos_store_sqlite::{SqlError, SqlRows, SqlValue, SqliteViews};
 use serde_json::{Map, Value};
 
@@ -13,9 +15,12 @@ use crate::data::{self, Place};
 use crate::failure::Failure;
 use crate::{options, render, text};
 use outlet::{Outlet, OutletError};
+use table::TablePrinter;
 
 /// The largest query that is read from standard input.
 const LARGEST_QUERY: u64 = 1 << 20;
+/// The time after its limit at which a query is given up that has not ended by itself: SQLite can't be interrupted within a function.
+const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct SqlArgs {
@@ -41,17 +46,17 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
         let failure = Failure::usage(format!("read {}: there is no such database", database.display()));
         return Err(failure.hint("name the folder of `kelos up` with --dir, or that of `kelos serve` with --db"));
     }
-    let mut views = SqliteViews::open(&database).map_err(|error| Failure::of_store(&error))?;
+    let views = SqliteViews::open(&database).map_err(|error| Failure::of_store(&error))?;
     let Some(query) = &args.query else { return list(args, &views) };
     let query = if query == "-" { typed()? } else { query.clone() };
     let open = || Outlet::open(args.timeout).map_err(|error| unprinted(&error.into()));
-    let mut printer: Box<dyn Printer> = match (args.json, args.csv) {
+    let printer: Box<dyn Printer> = match (args.json, args.csv) {
         (true, _) => Box::new(JsonPrinter { out: open()?, names: Vec::new(), rows: 0 }),
         (_, true) => Box::new(CsvPrinter(open()?)),
-        _ => Box::new(TablePrinter::default()),
+        _ => Box::new(TablePrinter::new(open()?)),
     };
-    let outcome = views.query(&query, args.timeout, printer.rows());
-    let printed = printer.end();
+    let (outcome, printer) = answer(views, query, args.timeout, printer)?;
+    let printed = printer.map_or(Ok(()), Printer::end);
     match outcome {
         Ok(()) | Err(SqlError::Stopped) => printed.map(|()| 0).map_err(|error| unprinted(&error)),
         Err(SqlError::Store(error)) => Err(Failure::of_store(&error)),
@@ -63,6 +68,32 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
             let hint = "`kelos sql` without a query lists the views and their columns";
             Err(Failure::usage(format!("answer the query: {error}")).hint(hint))
         }
+    }
+}
+
+/// Answers a query on a thread of its own, which ends with the process if it does not end in time. Gives the printer back unless it is
+/// still in use.
+fn answer(
+    mut views: SqliteViews,
+    query: String,
+    limit: Duration,
+    mut printer: Box<dyn Printer>,
+) -> Result<(Result<(), SqlError>, Option<Box<dyn Printer>>), Failure> {
+    let (done, ended) = channel();
+    let ask = move || {
+        let outcome = views.query(&query, limit, printer.rows());
+        // One who waits no longer has said that it took too long.
+        let _ = done.send((outcome, printer));
+    };
+    let asking = thread::Builder::new().name("query".to_owned()).spawn(ask);
+    let asking = asking.map_err(|error| Failure::bad(format!("start a thread: {error}")))?;
+    match ended.recv_timeout(limit.saturating_add(GRACE)) {
+        Ok((outcome, printer)) => Ok((outcome, Some(printer))),
+        Err(RecvTimeoutError::Timeout) => Ok((Err(SqlError::TimedOut(limit)), None)),
+        Err(RecvTimeoutError::Disconnected) => match asking.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => Ok((Err(SqlError::Stopped), None)),
+        },
     }
 }
 
@@ -101,40 +132,11 @@ fn list(args: &SqlArgs, views: &SqliteViews) -> Result<u8, Failure> {
 }
 
 /// Prints the rows of an answer in one of its forms.
-trait Printer {
+trait Printer: Send {
     fn rows(&mut self) -> &mut dyn SqlRows;
 
     /// Prints what is left, also after a failure.
     fn end(self: Box<Self>) -> Result<(), OutletError>;
-}
-
-/// Rows as a table: it is as wide as the widest value, so it is printed at the end.
-#[derive(Default)]
-struct TablePrinter(Option<Table>);
-
-impl SqlRows for TablePrinter {
-    fn columns(&mut self, names: &[String]) {
-        let names: Vec<String> = names.iter().map(|name| name.to_uppercase()).collect();
-        self.0 = Some(render::table(&names.iter().map(String::as_str).collect::<Vec<_>>()));
-    }
-
-    fn row(&mut self, values: Vec<SqlValue>) -> bool {
-        if let Some(table) = &mut self.0 {
-            table.add_row(values.iter().map(|value| Cell::new(plain(value, "–"))));
-        }
-        true
-    }
-}
-
-impl Printer for TablePrinter {
-    fn rows(&mut self) -> &mut dyn SqlRows {
-        self
-    }
-
-    fn end(self: Box<Self>) -> Result<(), OutletError> {
-        self.0.into_iter().for_each(render::print);
-        Ok(())
-    }
 }
 
 /// Rows as a JSON list of objects, printed as they come.
@@ -232,5 +234,6 @@ fn json_of(value: SqlValue) -> Value {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }

@@ -77,6 +77,13 @@ fn lines(found: &StorageDto) -> Vec<String> {
         lines.push(format!("removed    {} since the server started", folders(&found.removed)));
     }
     lines.extend(found.workers.iter().map(of_worker));
+    if let Some(leap) = &found.clock_leap {
+        lines.push(format!(
+            "Nothing is removed until somebody agrees, because {}: history may not be as old as it looks. If the clock is right, \
+             `kelos storage --agree`",
+            leap.words()
+        ));
+    }
     lines.extend(found.problem.iter().map(|problem| format!("problem    failed to {problem}")));
     lines
 }
@@ -123,7 +130,7 @@ fn outlook(found: &StorageDto, runs: &RunFoldersDto) -> Vec<String> {
             if runs.soon.folders > 0 { format!("; {} within 7 days", folders(&runs.soon)) } else { String::new() };
         lines.push(format!("next       {} of {workflow}{soon}", at.short()));
     }
-    if !is_agreed && found.terms.is_some() {
+    if !is_agreed && found.terms.is_some() && found.clock_leap.is_none() {
         lines.push(
             "Nothing is removed until somebody agrees, because these folders are older than this feature: `kelos storage --agree`"
                 .to_owned(),
@@ -153,7 +160,7 @@ fn folders(of: &FoldersDto) -> String {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use kelos_wire::WorkerFoldersDto;
+    use kelos_wire::{ClockLeapDto, WorkerFoldersDto};
 
     use super::*;
 
@@ -200,6 +207,12 @@ mod tests {
             assert!(told.contains(part), "{part} is not in {told}");
         }
         assert!(!told.contains("worker  "), "{told}");
+        let at = |second| Timestamp::from_second(second).unwrap().into();
+        let leap = Some(ClockLeapDto { from: at(0), to: at(120 * 86_400) });
+        let leapt = lines(&StorageDto { clock_leap: leap, ..found.clone() }).join("\n");
+        let why = "because the clock went from 1970-01-01T00:00Z to 1970-05-01T00:00Z without a turn between: history may not be as old";
+        assert!(leapt.contains(why) && leapt.contains("would go   1000 folders"), "{leapt}");
+        assert!(!leapt.contains("older than this feature"), "{leapt}");
         let agreed = lines(&StorageDto { consent: Some("agreed".to_owned()), ..found }).join("\n");
         assert!(agreed.contains("goes       1000 folders") && !agreed.contains("--agree"), "{agreed}");
     }

@@ -63,7 +63,8 @@ const LONG: &str = "with recursive n(i) as (select 1 union all select i + 1 from
 
 /// A query of which nothing is read yet.
 fn unread(folder: &Folder, timeout: &str, form: &str) -> Child {
-    let mut command = kelos(&["sql", form, "--timeout", timeout, LONG]);
+    let form = if form == "--table" { &[][..] } else { &[form] };
+    let mut command = kelos(&[&["sql", "--timeout", timeout], form, &[LONG]].concat());
     let piped = command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     piped.spawn().expect("kelos sql starts")
 }
@@ -79,7 +80,7 @@ fn ended(query: &mut Child) -> (Option<i32>, String) {
 fn a_query_whose_output_nobody_takes_ends_with_its_time_and_one_whose_reader_goes_away_ends_quietly() {
     let folder = Folder::with(&[("workflows/report.js", SCRIPT)]);
     assert!(Server::up(&folder).stop().success());
-    for form in ["--csv", "--json"] {
+    for form in ["--csv", "--json", "--table"] {
         let (code, said) = ended(&mut unread(&folder, "1", form));
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains("failed to print the answer: its reader did not take it within 1 s"), "{said}");
@@ -91,4 +92,29 @@ fn a_query_whose_output_nobody_takes_ends_with_its_time_and_one_whose_reader_goe
     }
     let all = folder.run(&["sql", "--csv", LONG]).ok();
     assert_eq!((all.lines().count(), all.lines().last().map(|line| &line[..8])), (5_001, Some("5000,000")));
+    // A table has the same rows, below one line of headings, in the columns of its first part.
+    let all = folder.run(&["sql", LONG]).ok();
+    let (first, last) = (all.lines().next().unwrap(), all.lines().last().unwrap());
+    assert_eq!((all.lines().count(), &first[..7], &last[..9]), (5_001, "I    TE", "5000  000"));
+}
+
+#[test]
+fn a_query_that_never_ends_ends_with_its_time_in_every_form_and_a_value_has_a_longest_length() {
+    let folder = Folder::with(&[("workflows/report.js", SCRIPT)]);
+    assert!(Server::up(&folder).stop().success());
+    let endless = "with recursive n(i) as (select 1 union all select i + 1 from n) select i, i * 2 as twice from n";
+    // A text is searched within one function, which can't be interrupted.
+    let stubborn = "select instr(printf('%.60000000c', 'a'), printf('%.30000000c', 'a') || 'b') as found";
+    for form in ["--csv", "--json", "--"] {
+        let said = folder.run(&["sql", "--timeout", "1", form, endless]);
+        assert!(said.code == 1 && said.err.contains("it took longer than 1 s"), "{form}: {} {}", said.code, said.err);
+        let said = folder.run(&["sql", "--timeout", "1", form, stubborn]);
+        assert!(said.code == 1 && said.err.contains("it took longer than 1 s"), "{form}: {said:?}");
+        let said = folder.run(&["sql", "--timeout", "8", form, "select hex(zeroblob(400000000)) as long"]);
+        assert!(said.code == 2 && said.err.contains("string or blob too big"), "{form}: {said:?}");
+    }
+    let table = folder.run(&["sql", "select hex(zeroblob(10000000)) as long"]).ok();
+    assert!(table.len() < 11_000 && table.contains("0… (cut: 20000000 bytes; --json prints all)"), "{}", table.len());
+    let json = folder.json(&["sql", "--json", "select hex(zeroblob(10000000)) as long"]);
+    assert_eq!(json[0]["long"].as_str().map(str::len), Some(20_000_000));
 }

@@ -10,6 +10,7 @@ mod search;
 use jiff::Timestamp;
 use kelos_core::Inspection;
 use kelos_engine::Handle;
+use kelos_engine::reads::Lane;
 use kelos_model::{RunId, SlotRef, SlotState};
 use kelos_store::{Queries, StoreError};
 
@@ -96,9 +97,7 @@ const fn lies_in_memory(kind: ObstacleKind) -> bool {
 async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
-        Err(StoreError::Medium { doing: "find what is at the root of a wait".to_owned(), cause: error.to_string() })
-    })
+    Lane::Requests.read("find what is at the root of a wait", read).await
 }
 
 /// The obstacle of a slot, with what memory knows of it; none if that has changed since.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_engine::Handle;
+use kelos_engine::reads::Lane;
 use kelos_model::{SlotRef, SlotState};
 use kelos_store::StoreError;
 
@@ -27,9 +28,7 @@ pub async fn why(handle: &Handle, slot: &SlotRef, at: Option<Timestamp>) -> Resu
         }
         Ok(why)
     };
-    let read = tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| {
-        Err(StoreError::Medium { doing: "read the history of a slot".to_owned(), cause: error.to_string() })
-    });
+    let read = Lane::Requests.read("read the history of a slot", read).await;
     read.map(|mut why| {
         why.blockers.extend(note(handle, &why, at.is_none()));
         why

@@ -3,7 +3,7 @@
 mod ledger;
 mod visits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -19,10 +19,12 @@ use kelos_model::register::ACCESS_BUCKET;
 use kelos_model::{AccessEvent, Actor, ActorKind};
 use kelos_store::{Queries, RegisterKeys, StoreError};
 use kelos_trust::{
-    AccountName, Directory, Grant, Grants, Provider, Right, Role, Rules, Session, SessionKey, Token, TokenId, Tries,
-    same,
+    AccountName, Directory, Grant, Grants, PasswordHash, Provider, Right, Role, Rules, Session, SessionKey, Token,
+    TokenId, Tries, same,
 };
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinError;
 
 use self::ledger::Ledger;
 use crate::address::ClientAddress;
@@ -59,8 +61,8 @@ struct AccessState {
     ledger: Mutex<Ledger>,
     /// When tokens were last used, while this server runs.
     used: Mutex<BTreeMap<TokenId, Timestamp>>,
-    hashing: tokio::sync::Semaphore,
-    asking: tokio::sync::Semaphore,
+    hashing: Arc<Semaphore>,
+    asking: Semaphore,
 }
 
 /// The directory, and the commit and the moment at which it was read.
@@ -68,6 +70,33 @@ struct DirectoryOfCommit {
     directory: Arc<Directory>,
     commit: Option<u64>,
     read_at: Instant,
+    /// The changes that were made here since the last reading began, with their numbers: a reading may miss them.
+    changes: VecDeque<(u64, String, Option<Value>)>,
+    /// Counts the changes that were made here.
+    changed: u64,
+}
+
+impl DirectoryOfCommit {
+    /// Takes over what was read when there were so many changes.
+    fn renew(&mut self, mut directory: Directory, commit: u64, changed: u64) -> Arc<Directory> {
+        self.changes.retain(|(number, ..)| *number > changed);
+        self.changes.iter().for_each(|(_, key, value)| change(&mut directory, key, value.as_ref()));
+        (self.directory, self.commit, self.read_at) = (Arc::new(directory), Some(commit), Instant::now());
+        self.directory.clone()
+    }
+
+    /// Takes over a change that was made here. What else there is stays, so that a change costs the same among many records.
+    fn change(&mut self, key: String, value: Option<Value>) {
+        change(Arc::make_mut(&mut self.directory), &key, value.as_ref());
+        self.changed += 1;
+        self.changes.push_back((self.changed, key, value));
+    }
+}
+
+fn change(directory: &mut Directory, key: &str, value: Option<&Value>) {
+    if let Err(error) = directory.change(key, value) {
+        tracing::error!("failed to {error}; it gives nobody access");
+    }
 }
 
 /// The settings of the access to a server.
@@ -102,7 +131,13 @@ impl Access {
         let AccessSettings { required, rules, provider, key, owner, worker, open_to_workers } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
-        let known = DirectoryOfCommit { directory: Arc::default(), commit: None, read_at: Instant::now() };
+        let known = DirectoryOfCommit {
+            directory: Arc::default(),
+            commit: None,
+            read_at: Instant::now(),
+            changes: VecDeque::new(),
+            changed: 0,
+        };
         Access(Arc::new(AccessState {
             required,
             rules,
@@ -115,8 +150,8 @@ impl Access {
             tries: Mutex::default(),
             ledger: Mutex::default(),
             used: Mutex::default(),
-            hashing: tokio::sync::Semaphore::new(HASHES),
-            asking: tokio::sync::Semaphore::new(visits::ASKED),
+            hashing: Arc::new(Semaphore::new(HASHES)),
+            asking: Semaphore::new(visits::ASKED),
         }))
     }
 
@@ -144,16 +179,15 @@ impl Access {
     /// When the store can't be read.
     pub fn directory(&self, handle: &Handle) -> Result<Arc<Directory>, StoreError> {
         let commit = *handle.watch_commits().borrow();
-        {
+        let changed = {
             let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
             if known.commit == Some(commit) || known.commit.is_some() && known.read_at.elapsed() < FRESH {
                 return Ok(known.directory.clone());
             }
-        }
-        let directory = Arc::new(read_directory(&**handle.reader())?);
-        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
-        *known = DirectoryOfCommit { directory: directory.clone(), commit: Some(commit), read_at: Instant::now() };
-        Ok(directory)
+            known.changed
+        };
+        let directory = read_directory(&**handle.reader())?;
+        Ok(self.0.known.write().unwrap_or_else(PoisonError::into_inner).renew(directory, commit, changed))
     }
 
     /// The identity of a request.
@@ -393,10 +427,12 @@ impl Access {
         self.may_try(&keys, now)?;
         let directory = self.directory(handle)?;
         let admitted = {
-            let _turn = self.0.hashing.acquire().await;
             let (name, password) = (name.to_owned(), password.to_owned());
             let check = move || directory.admit_password(&name, &password).map(|user| user.epoch);
-            tokio::task::spawn_blocking(check).await.unwrap_or_default()
+            let turn = self.turn_to_hash().await;
+            // Those who tried meanwhile count, too.
+            self.may_try(&keys, handle.now())?;
+            hash(turn, check).await.unwrap_or_default()
         };
         // A name that nobody has may be a password in the wrong field: it is not put on record.
         let shown = AccountName::new(name).ok().filter(|_| self.knows(handle, name));
@@ -414,6 +450,21 @@ impl Access {
         let session = Session::begin(name, epoch, now).map_err(no_session)?;
         self.record(handle, actor, AccessEvent::SignedIn);
         Ok(session)
+    }
+
+    /// The hash of a new password.
+    ///
+    /// # Errors
+    /// When the password can't be taken.
+    pub async fn hash_of(&self, password: String) -> Result<PasswordHash, Fault> {
+        let hash = hash(self.turn_to_hash().await, move || PasswordHash::of(&password)).await;
+        let hash = hash.map_err(|error| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", error.to_string()))?;
+        hash.map_err(|error| Fault::bad_request("bad-password", format!("failed to {error}")))
+    }
+
+    /// Waits for the turn to hash a password. None if the process ends.
+    async fn turn_to_hash(&self) -> Option<OwnedSemaphorePermit> {
+        self.0.hashing.clone().acquire_owned().await.ok()
     }
 
     /// Refuses whoever tried too often, by these keys.
@@ -455,9 +506,9 @@ impl Access {
         value: Option<Value>,
         reason: Option<String>,
     ) -> Result<(), AskError> {
-        let ask = SetRegister { bucket: ACCESS_BUCKET.to_owned(), key, value, reason };
-        handle.ask(by, ask).await?;
-        self.0.known.write().unwrap_or_else(PoisonError::into_inner).commit = None;
+        let (bucket, change) = (ACCESS_BUCKET.to_owned(), (key.clone(), value.clone()));
+        handle.ask(by, SetRegister { bucket, key, value, reason }).await?;
+        self.0.known.write().unwrap_or_else(PoisonError::into_inner).change(change.0, change.1);
         Ok(())
     }
 
@@ -499,6 +550,18 @@ impl Access {
             }
         });
     }
+}
+
+/// Hashes a password in its turn, which lasts to the end of that, even if nobody waits for it any more.
+async fn hash<T: Send + 'static>(
+    turn: Option<OwnedSemaphorePermit>,
+    hash: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        hash()
+    })
+    .await
 }
 
 fn no_session(error: impl std::fmt::Display) -> Fault {

@@ -10,6 +10,7 @@ use kelos_core as core;
 use kelos_core::{Ask, Capacity, InspectCapacity, Inspection, Request};
 use kelos_engine::executor::Reports;
 use kelos_engine::prober::Prober;
+use kelos_engine::reads::Lane;
 use kelos_engine::{AskError, Handle};
 use kelos_model::sharing::Unshared;
 use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef, Workflow};
@@ -68,6 +69,8 @@ pub struct App {
     limiter: Limiter,
     metrics: MetricSettings,
     projects: Arc<KnownProjects>,
+    /// The threads that it reads on.
+    lane: Lane,
     /// The caller; none for the server itself, which may do everything.
     identity: Option<Arc<Identity>>,
     /// The engine's handle as the caller may read by it; none where that is the node's own.
@@ -98,6 +101,7 @@ impl App {
             limiter: Limiter::new(Quota::default()),
             metrics: MetricSettings::default(),
             projects: Arc::default(),
+            lane: Lane::default(),
             identity: None,
             handle: None,
         }
@@ -241,7 +245,13 @@ impl App {
         read: impl FnOnce(&dyn Queries) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let reader = self.handle().reader().clone();
-        blocking(move || read(&*reader)).await
+        self.lane.read("read from the store", move || read(&*reader)).await
+    }
+
+    /// The same for a stream, which reads on the threads of streams.
+    #[must_use]
+    pub fn on_stream(self) -> App {
+        App { lane: Lane::Streams, ..self }
     }
 
     /// The part of the server that the caller may see; none if they may see everything.

@@ -74,6 +74,16 @@ struct Table {
     /// The number of clients at which the table is next tidied.
     tidy_at: usize,
     streams: HashMap<ClientKey, u32>,
+    all_streams: u32,
+}
+
+/// The reason for which a stream is not opened, with the number of those that are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooManyStreams {
+    /// The client has as many as it may have.
+    OfClient(u32),
+    /// All clients together have as many as they may have.
+    OfAll(u32),
 }
 
 impl Limiter {
@@ -111,16 +121,26 @@ impl Limiter {
         }
     }
 
-    /// Counts a stream until the guard is dropped; none if the client has too many.
-    #[must_use]
-    pub fn open_stream(&self, key: &ClientKey) -> Option<StreamGuard> {
+    /// Counts a stream until the guard is dropped. Without a key it is one of this machine, which leaves half of all streams to others.
+    ///
+    /// # Errors
+    /// When the client, or all of them, have too many.
+    pub fn open_stream(&self, key: Option<&ClientKey>) -> Result<StreamGuard, TooManyStreams> {
+        let (all, of_client) = (self.quota.all_streams, self.quota.streams);
+        let key = key.cloned().unwrap_or(ClientKey { actor: None, address: None });
+        let most =
+            if key.address.is_none() && key.actor.is_none() { all.div_ceil(2).max(of_client) } else { of_client };
         let mut table = self.table();
-        let open = table.streams.entry(key.clone()).or_default();
-        if *open >= self.quota.streams {
-            return None;
+        let open = table.streams.get(&key).copied().unwrap_or_default();
+        if table.all_streams >= all {
+            return Err(TooManyStreams::OfAll(all));
         }
-        *open += 1;
-        Some(StreamGuard { table: self.table.clone(), key: key.clone() })
+        if open >= most {
+            return Err(TooManyStreams::OfClient(most));
+        }
+        table.streams.insert(key.clone(), open + 1);
+        table.all_streams += 1;
+        Ok(StreamGuard { table: self.table.clone(), key })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -142,6 +162,7 @@ impl Drop for StreamGuard {
             if *open == 0 {
                 table.streams.remove(&self.key);
             }
+            table.all_streams -= 1;
         }
     }
 }
@@ -151,7 +172,7 @@ mod tests {
     use super::*;
 
     fn limiter() -> Limiter {
-        Limiter::new(Quota { requests_per_second: 10, burst: 3, streams: 2 })
+        Limiter::new(Quota { requests_per_second: 10, burst: 3, streams: 2, all_streams: 6 })
     }
 
     fn key(address: &str) -> ClientKey {
@@ -207,13 +228,27 @@ mod tests {
     #[test]
     fn streams_are_counted_while_they_are_open() {
         let (limiter, client) = (limiter(), key("192.0.2.7"));
-        let (first, second) = (limiter.open_stream(&client), limiter.open_stream(&client));
-        assert!(first.is_some() && second.is_some() && limiter.open_stream(&client).is_none());
-        assert!(limiter.open_stream(&key("192.0.2.8")).is_some());
+        let open = || limiter.open_stream(Some(&client));
+        let (first, second) = (open().unwrap(), open().unwrap());
+        assert_eq!(open().err(), Some(TooManyStreams::OfClient(2)));
+        assert!(limiter.open_stream(Some(&key("192.0.2.8"))).is_ok());
         drop(first);
-        let third = limiter.open_stream(&client);
-        assert!(third.is_some());
+        let third = open().unwrap();
         drop((second, third));
         assert!(limiter.table().streams.is_empty());
+    }
+
+    #[test]
+    fn this_machine_and_all_clients_together_have_limits_of_streams() {
+        let limiter = limiter();
+        let own: Vec<_> = (0..3).map(|_| limiter.open_stream(None).unwrap()).collect();
+        assert_eq!(limiter.open_stream(None).err(), Some(TooManyStreams::OfClient(3)));
+        let others: Vec<_> =
+            ["192.0.2.7", "192.0.2.8", "192.0.2.9"].map(|one| limiter.open_stream(Some(&key(one))).unwrap()).into();
+        assert_eq!(limiter.open_stream(Some(&key("192.0.2.9"))).err(), Some(TooManyStreams::OfAll(6)));
+        drop(own);
+        assert!(limiter.open_stream(Some(&key("192.0.2.9"))).is_ok());
+        drop(others);
+        assert_eq!(limiter.table().all_streams, 0);
     }
 }

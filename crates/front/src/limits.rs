@@ -3,9 +3,14 @@
 use serde::Deserialize;
 
 /// The form that messages about mistakes show.
-const FORM: &str = "{\"limits\": {\"connections\": 4096, \"connectionsPerAddress\": 256, \"requestsPerSecond\": 100, \"burst\": 1000, \"streams\": 64}}";
+const FORM: &str = "{\"limits\": {\"connections\": 4096, \"connectionsPerAddress\": 256, \"requestsPerSecond\": 100, \"burst\": 1000, \"streams\": 64, \"allStreams\": 1024}}";
 
-/// The limits of each client.
+/// The most streams at a time, where the file does not say so, however many connections there may be.
+const MOST_STREAMS: u32 = 1024;
+/// The part of the connections that may be streams.
+const SHARE_OF_STREAMS: usize = 4;
+
+/// The limits of each client, and of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// Requests per second in the long run.
@@ -14,12 +19,14 @@ pub struct Quota {
     pub burst: u32,
     /// Streams at a time.
     pub streams: u32,
+    /// Streams of all clients at a time. Those of this machine may have half of them.
+    pub all_streams: u32,
 }
 
 impl Default for Quota {
     /// More than people and their programs ask for.
     fn default() -> Quota {
-        Quota { requests_per_second: 100, burst: 1000, streams: 64 }
+        Quota { requests_per_second: 100, burst: 1000, streams: 64, all_streams: MOST_STREAMS }
     }
 }
 
@@ -34,6 +41,7 @@ pub struct LimitSettings {
     requests_per_second: Option<u32>,
     burst: Option<u32>,
     streams: Option<u32>,
+    all_streams: Option<u32>,
 }
 
 /// The part of a server's file that is about limits.
@@ -56,6 +64,7 @@ impl LimitSettings {
             ("requestsPerSecond", limits.requests_per_second),
             ("burst", limits.burst),
             ("streams", limits.streams),
+            ("allStreams", limits.all_streams),
         ];
         match all.into_iter().find(|(_, value)| *value == Some(0)) {
             Some((name, _)) => Err(format!("\"{name}\" of \"limits\" is 0, expected 1 or more")),
@@ -63,15 +72,17 @@ impl LimitSettings {
         }
     }
 
-    /// The limits of each client.
+    /// The limits of each client, and of all, in a server that takes so many connections.
     #[must_use]
-    pub fn quota(&self) -> Quota {
+    pub fn quota(&self, connections: usize) -> Quota {
         let usual = Quota::default();
         let requests_per_second = self.requests_per_second.unwrap_or(usual.requests_per_second);
         // A rate alone has the burst of some seconds.
         let burst =
             self.burst.unwrap_or_else(|| requests_per_second.saturating_mul(usual.burst / usual.requests_per_second));
-        Quota { requests_per_second, burst, streams: self.streams.unwrap_or(usual.streams) }
+        let room = u32::try_from(connections / SHARE_OF_STREAMS).unwrap_or(MOST_STREAMS).clamp(1, MOST_STREAMS);
+        let all_streams = self.all_streams.unwrap_or(room);
+        Quota { requests_per_second, burst, streams: self.streams.unwrap_or(usual.streams), all_streams }
     }
 }
 
@@ -82,10 +93,12 @@ mod tests {
     #[test]
     fn limits_of_a_file() {
         let read = |text| LimitSettings::parse(text).unwrap();
-        assert_eq!(read("{}").quota(), Quota::default());
+        assert_eq!(read("{}").quota(8192), Quota::default());
+        assert_eq!(read("{}").quota(512), Quota { all_streams: 128, ..Quota::default() });
+        assert_eq!(read(r#"{"limits": {"allStreams": 3}}"#).quota(512).all_streams, 3);
         let set = read(r#"{"groups": [], "limits": {"connections": 10, "requestsPerSecond": 5, "streams": 2}}"#);
         assert_eq!((set.connections, set.connections_per_address), (Some(10), None));
-        assert_eq!(set.quota(), Quota { requests_per_second: 5, burst: 50, streams: 2 });
+        assert_eq!(set.quota(8192), Quota { requests_per_second: 5, burst: 50, streams: 2, ..Quota::default() });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use kelos::history::{AGREED, Consent, Figures, History, Share, Tally};
+use kelos::history::{AGREED, ClockLeap, Consent, Figures, History, Share, Tally};
 use kelos_core::SetRegister;
 use kelos_model::Actor;
 use kelos_model::history::HistorySettings;
@@ -10,7 +10,8 @@ use kelos_model::register::HISTORY_BUCKET;
 use kelos_store::{EventFilter, PageRequest, SlotFilter};
 use kelos_trust::Right;
 use kelos_wire::{
-    DatabaseDto, FoldersDto, Instant, ProjectTermsDto, RunFoldersDto, StorageDto, WorkerStorageDto, WorkflowFoldersDto,
+    ClockLeapDto, DatabaseDto, FoldersDto, Instant, ProjectTermsDto, RunFoldersDto, StorageDto, WorkerStorageDto,
+    WorkflowFoldersDto,
 };
 use serde_json::json;
 
@@ -49,12 +50,15 @@ impl App {
             (database.looked_at, database.going_events) = (Some(found.at.into()), found.going);
         }
         let figures = history.figures();
+        let consents = [figures.as_ref().map(|found| found.consent), history.database().map(|found| found.consent)];
+        let leap = consents.into_iter().flatten().find_map(Consent::leap);
         let (terms, projects) = terms(history.settings());
         Ok(StorageDto {
             database,
             terms,
             projects,
             consent: figures.as_ref().map(|figures| consent(figures.consent).to_owned()),
+            clock_leap: leap.map(|ClockLeap { from, to }| ClockLeapDto { from: from.into(), to: to.into() }),
             runs: figures.map(|figures| folders(&figures)),
             removed: tally(history.removed()),
             workers,
@@ -97,7 +101,7 @@ fn consent(consent: Consent) -> &'static str {
     match consent {
         Consent::New => "new",
         Consent::Agreed => "agreed",
-        Consent::Missing => "missing",
+        Consent::Missing | Consent::Leapt(_) => "missing",
     }
 }
 

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use jiff::{SignedDuration, Timestamp};
-use kelos::history::{Archive, Consent, HistoryConfig};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
+use kelos::history::{AGREED, Archive, Consent, HistoryConfig};
 use kelos::nodes::{self, LogPlace};
 use kelos::{Node, NodeConfig};
-use kelos_core::{Config, Input, Rerun, TrimHistory};
+use kelos_core::{Config, Input, Rerun, SetRegister, TrimHistory};
 use kelos_engine::trimming::TrimLook;
 use kelos_engine::turn::Turns;
 use kelos_executors::local::{RunDirs, mark_new};
 use kelos_executors::run_ref;
 use kelos_model::history::{HistorySettings, Retention, Term, Trim};
+use kelos_model::register::HISTORY_BUCKET;
 use kelos_model::run::Report;
 use kelos_model::time::{CronSchedule, Schedule};
 use kelos_model::workflow::{Job, Provenance};
@@ -28,6 +29,7 @@ use kelos_tls::Trust;
 struct Bench {
     store: SqliteStore,
     turns: Turns,
+    start: Timestamp,
     now: Timestamp,
 }
 
@@ -47,17 +49,21 @@ fn start() -> Timestamp {
 impl Bench {
     /// One workflow of each hour, and one of each day.
     fn new(folder: &Path) -> Bench {
+        Bench::since(folder, start())
+    }
+
+    fn since(folder: &Path, start: Timestamp) -> Bench {
         let mut store = SqliteStore::open(folder.join("kelos.db")).unwrap();
-        let lease: Lease = store.lease("test", start(), 1000).unwrap().unwrap();
-        let (turns, _) = Turns::restore(Config::default(), &mut store, lease, start()).unwrap();
-        let mut bench = Bench { store, turns, now: start() };
+        let lease: Lease = store.lease("test", start, 1000).unwrap().unwrap();
+        let (turns, _) = Turns::restore(Config::default(), &mut store, lease, start).unwrap();
+        let mut bench = Bench { store, turns, start, now: start };
         bench.defines();
         bench
     }
 
     fn defines(&mut self) {
-        let daily = CronSchedule::utc("0 0 0 * * ?".parse().unwrap());
-        let all = vec![workflow("hourly", CronSchedule::hourly(), start()), workflow("daily", daily, start())];
+        let (daily, start) = (CronSchedule::utc("0 0 0 * * ?".parse().unwrap()), self.start);
+        let all = vec![workflow("hourly", CronSchedule::hourly(), start), workflow("daily", daily, start)];
         self.goes(vec![Input::Definitions { provenance: Provenance::File, all, deployed: BTreeMap::new() }]);
     }
 
@@ -213,6 +219,27 @@ async fn node_that_looked(folder: &Path, config: HistoryConfig) -> Node {
     node
 }
 
+/// Has somebody agree now, and waits until a look has found that.
+async fn agree(node: &Node) {
+    let history = node.history().expect("it is bounded");
+    let (bucket, key) = (HISTORY_BUCKET.to_owned(), AGREED.to_owned());
+    let value = Some(serde_json::json!({"at": node.handle().now().to_string()}));
+    node.handle().ask(&Actor::person("ann"), SetRegister { bucket, key, value, reason: None }).await.unwrap();
+    let is_agreed = || {
+        let (folders, database) = (history.figures(), history.database());
+        folders.is_some_and(|found| found.consent == Consent::Agreed)
+            && database.is_some_and(|found| found.consent == Consent::Agreed)
+    };
+    for _ in 0..600 {
+        if is_agreed() {
+            return;
+        }
+        history.look();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it does not see the consent");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_never_had_stay() {
     let folder = tempfile::tempdir().unwrap();
@@ -227,6 +254,7 @@ async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_nev
     bench.goes(vec![Input::Asked { token: 1, by, ask, warrant: None }]);
     let numbers: Vec<u32> = bench.store.reader().slot_runs(&again).unwrap().iter().map(|run| run.id.number).collect();
     assert_eq!(numbers, [2]);
+    let bench_end = bench.now;
     drop(bench.store);
     let root = folder.path().join("runs");
     mark_new(&root).unwrap();
@@ -240,7 +268,13 @@ async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_nev
     let settings = HistorySettings::parse(r#"{"history": {"days": 10, "runs": 0}}"#).unwrap();
     let config = HistoryConfig { settings, roots: vec![root], archive: None };
     let node = node_that_looked(folder.path(), config).await;
-    let figures = node.history().unwrap().figures().unwrap();
+    let history = node.history().unwrap();
+    assert!(gone.iter().all(|dir| dir.exists()), "the clock is far ahead of the newest turn");
+    let before = history.figures().unwrap();
+    let from = before.consent.leap().unwrap().from;
+    assert_eq!((from, before.going.folders), (bench_end, 2));
+    agree(&node).await;
+    let figures = history.figures().unwrap();
     node.stop().await;
     assert_eq!(gone.map(|dir| dir.exists()), [false, false]);
     assert_eq!(unknown.map(|dir| dir.exists()), [true, true]);
@@ -263,6 +297,8 @@ async fn a_node_archives_what_it_removes() {
     let config = HistoryConfig { settings, roots: Vec::new(), archive: Some(archive) };
     let node = node_that_looked(folder.path(), config).await;
     let history = node.history().unwrap().clone();
+    assert_eq!(node.reader().removed_history().unwrap().events, 0, "the log has a gap up to now");
+    agree(&node).await;
     let trimmed = node.reader().removed_history().unwrap();
     node.stop().await;
     assert_eq!(history.problem(), None);
@@ -284,8 +320,10 @@ async fn a_node_archives_what_it_removes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn history_that_comes_from_the_log_of_several_nodes_waits_for_consent() {
     let folder = tempfile::tempdir().unwrap();
-    let mut bench = Bench::new(folder.path());
-    bench.until(start() + SignedDuration::from_hours(20 * 24));
+    let hour = SignedDuration::from_hours(1);
+    let now = Timestamp::now().round(TimestampRound::new().smallest(Unit::Hour).mode(RoundMode::Floor)).unwrap();
+    let mut bench = Bench::since(folder.path(), now - 20 * 24 * hour);
+    bench.until(now);
     drop(bench.store);
     let home = folder.path().join("home");
     std::fs::create_dir(&home).unwrap();

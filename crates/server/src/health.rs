@@ -6,6 +6,7 @@ use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use kelos_engine::reads::Lane;
 use kelos_engine::{Pace, Status};
 use kelos_front::{App, Front};
 use kelos_trust::Right;
@@ -40,16 +41,14 @@ impl Health {
         };
         // The engine may be idle: only a read shows whether the store can be read.
         let reader = handle.reader().clone();
-        let last_seq = match tokio::task::spawn_blocking(move || reader.last_seq()).await {
-            Ok(Ok(last_seq)) => Some(last_seq),
-            Ok(Err(error)) => {
+        let last_seq = match Lane::Health.read("read from the store", move || reader.last_seq()).await {
+            Ok(last_seq) => Some(last_seq),
+            Err(error) => {
                 if status != "damaged" {
                     (status, reason) = ("troubled", Some(error.to_string()));
                 }
                 None
             }
-            // The server is ending.
-            Err(_) => None,
         };
         Health { status, reason, last_seq, lag: app.node().log().map(kelos_store::log::LogState::lag) }
     }

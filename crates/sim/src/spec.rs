@@ -105,6 +105,8 @@ pub struct Spec {
     taken: BTreeMap<SlotRef, (Arc<str>, Option<u32>)>,
     /// Workflows that only the limit on all runs held back, the longest wait first.
     held_back: Vec<WorkflowId>,
+    /// Whether the next of them is the one with the latest time.
+    is_latest_next: bool,
     /// The milliseconds at which the tokens of each rate are all there again.
     full_at: BTreeMap<PoolId, i64>,
     /// The answers to requests of live runs.
@@ -160,6 +162,7 @@ impl Spec {
             offers: BTreeMap::new(),
             taken: BTreeMap::new(),
             held_back: Vec::new(),
+            is_latest_next: false,
             full_at: BTreeMap::new(),
             answers: Vec::new(),
             apps: Apps::default(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_model::backfill::{Backfill, BackfillMode, Pause};
 use kelos_model::ranges::Range;
+use kelos_model::time::moment_of_millis;
 use kelos_model::workflow::{PlanState, Workflow, WorkflowRow};
 use kelos_model::{
     Actor, BackfillId, EventRecord, Run, RunId, RunState, Slot, SlotKey, SlotRef, SlotState, WorkflowId,
@@ -109,7 +110,7 @@ pub(super) fn millis(at: Option<Timestamp>) -> Option<i64> {
 }
 
 pub(super) fn moment(millis: i64) -> RowResult<Timestamp> {
-    Timestamp::from_millisecond(millis).map_err(|_| Fault::Damaged(format!("{millis} ms is out of time")))
+    moment_of_millis(millis).ok_or_else(|| Fault::Damaged(format!("{millis} ms is out of time")))
 }
 
 fn read_moment(row: &Row<'_>, column: usize) -> RowResult<Timestamp> {

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 mod blocks;
 mod damage;
+mod first_start;
 mod old_names;
 mod pages;
 mod tenth;

@@ -1,5 +1,6 @@
 //! Everything in the database, held against itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kelos_model::{SlotRef, WorkflowId};
@@ -15,6 +16,7 @@ use super::rows::{
     BACKFILL, COUNTED, DEFINED_FROM, DEFINITION, EVENT, FACT, NAMED, Names, REGISTER, RUN, RUN_COURSE, RUN_ORIGIN,
     SLOT, STEP_SLOT, WORKFLOW, column, fnv, read_defined, read_register, read_whole_slot, read_workflow,
 };
+use super::schema;
 use super::trim::{self, TRIMMED};
 use super::turns::{self, DELETED, TURN};
 use super::unread::Unread;
@@ -98,6 +100,10 @@ impl ChecksummedTable {
 /// Messages about damage, at most `limit`.
 pub(super) fn damage(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
     let mut found = structure(conn, limit)?;
+    match schema_changes(conn) {
+        Ok(told) => found.extend(told),
+        Err(fault) => found.extend(in_words(Err(fault))?),
+    }
     for checked in all() {
         let outcome = checked.each(conn, |told, _, _| {
             found.push(told);
@@ -135,6 +141,37 @@ fn structure(conn: &Connection, limit: usize) -> Result<Vec<String>, Fault> {
         found.extend((told != "ok" && !told.is_empty()).then_some(told));
     }
     Ok(found)
+}
+
+/// The tables and indexes that are missing, or whose text is not the one that the steps of the schema give: it says how values are stored.
+fn schema_changes(conn: &Connection) -> Result<Vec<String>, Fault> {
+    let mut made = Connection::open_in_memory()?;
+    schema::migrate(&mut made, schema::STEPS, "a database in memory")?;
+    let found = schema_texts(conn)?;
+    let told = schema_texts(&made)?.into_iter().filter_map(|((kind, name), text)| {
+        match found.get(&(kind.clone(), name.clone())) {
+            None => Some(format!("its schema lacks the {kind} {name}")),
+            Some(known) if *known != text => Some(format!("the {kind} {name} of its schema changed by itself")),
+            Some(_) => None,
+        }
+    });
+    Ok(told.collect())
+}
+
+/// The table of each table and index, and its definition, by kind and name.
+fn schema_texts(conn: &Connection) -> Result<BTreeMap<(String, String), (String, Option<String>)>, Fault> {
+    let mut statement = conn.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
+    let rows = statement.query_map([], |row| {
+        let text = row.get::<_, Option<String>>(3)?;
+        Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, text.as_deref().map(plain))))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A definition without what has no meaning there, and may be another from version to version: comments, white space and quotes of names.
+fn plain(definition: &str) -> String {
+    let lines = definition.lines().map(|line| line.split_once("--").map_or(line, |(before, _)| before));
+    lines.flat_map(str::chars).filter(|one| !one.is_ascii_whitespace() && *one != '"').collect()
 }
 
 fn log_has_gaps(conn: &Connection) -> Result<Option<String>, Fault> {

@@ -13,6 +13,7 @@ use kelos_store::StoreError;
 use kelos_store::adapter::cursor::whole_key;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 use rusqlite::types::{Null, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
 
@@ -36,6 +37,8 @@ const VIEWS: [&str; 11] = [
 ];
 /// Functions of SQLite that make tables of JSON.
 const TABLES_OF_JSON: [&str; 2] = ["json_each", "json_tree"];
+/// The longest value of a query, in bytes, so that no function takes memory and time without an end.
+const LONGEST_VALUE: i32 = 64 << 20;
 /// Steps of SQLite's machine between two looks at the clock: some tens of microseconds.
 const STEPS: i32 = 10_000;
 
@@ -168,6 +171,7 @@ impl SqliteViews {
 fn opened(path: &Path) -> Result<Connection, Fault> {
     let mut conn = open::up_to_date(path)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE)?;
     add_functions(&conn)?;
     conn.execute_batch(include_str!("views.sql"))?;
     conn.authorizer(Some(admit))?;

@@ -58,6 +58,24 @@ impl Directory {
         Ok(())
     }
 
+    /// Takes a change of one record over; none removes it.
+    ///
+    /// # Errors
+    /// When the record can't be read. It gives nobody access then.
+    pub fn change(&mut self, key: &str, value: Option<&Value>) -> Result<(), RecordError> {
+        if let Some((kind, name)) = key.split_once('/') {
+            let id = TokenId::read(name);
+            match (kind, &id) {
+                ("user", _) => drop(self.users.remove(name)),
+                ("token", Some(id)) => drop(self.tokens.remove(id)),
+                ("ended", _) => drop(self.ended.remove(name)),
+                ("used", Some(id)) => drop(self.used.remove(id)),
+                _ => {}
+            }
+        }
+        value.map_or(Ok(()), |value| self.take(key, value))
+    }
+
     /// The users, ascending by name.
     pub fn users(&self) -> impl Iterator<Item = (&str, &UserRecord)> {
         self.users.iter().map(|(name, user)| (name.as_str(), user))
@@ -203,6 +221,26 @@ mod tests {
         assert!(!admits(json!({"roles": [], "epoch": 2}), false));
         assert!(!admits(json!({"roles": [], "epoch": 1, "disabled": true}), false));
         assert!(!admits(json!({"roles": [], "epoch": 1}), true));
+    }
+
+    #[test]
+    fn changes_of_records_give_the_directory_that_a_reader_of_all_records_has() {
+        let (token, now) = (Token::draw().expect("a token"), json!("2026-11-26T08:00:00Z"));
+        let record = json!({"name": "n", "digest": token.digest(), "roles": [], "madeAt": now});
+        let (user, key) = (json!({"roles": ["view"]}), TokenRecord::key(token.id()));
+        let (used, ended) = (Directory::key_of_use(token.id()), "ended/x".to_owned());
+        let all = [("user/anna".to_owned(), user), (key, record), (used, now.clone()), (ended, now)];
+        let mut changed = Directory::default();
+        for (key, value) in &all {
+            changed.change(key, Some(value)).expect("a record");
+        }
+        assert_eq!(format!("{changed:?}"), format!("{:?}", Directory::of(all.clone()).0));
+        assert!(changed.change("user/anna", Some(&json!({"roles": ["owner"]}))).is_err());
+        assert!(changed.user("anna").is_none(), "it gives nobody access");
+        for (key, _) in &all {
+            changed.change(key, None).expect("a removal");
+        }
+        assert_eq!(format!("{changed:?}"), format!("{:?}", Directory::default()));
     }
 
     #[test]

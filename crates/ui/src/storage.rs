@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_model::history::size_text;
-use kelos_wire::{FoldersDto, RunFoldersDto, StorageDto, WorkerStorageDto};
+use kelos_wire::{ClockLeapDto, FoldersDto, RunFoldersDto, StorageDto, WorkerStorageDto};
 use maud::{Markup, html};
 
 use super::page::{Page, Tab};
@@ -30,6 +30,10 @@ fn page(found: &StorageDto, now: Timestamp) -> Markup {
         p.headline {
             @match (&found.problem, &found.runs) {
                 (Some(problem), _) => { span.badge.bad { "problem" } " Failed to " (problem) "." }
+                (None, _) if found.clock_leap.is_some() && found.terms.is_some() => {
+                    span.badge.waits { "waits" } " Nothing goes, because " (found.clock_leap.as_ref().map(ClockLeapDto::words).unwrap_or_default())
+                    ": history may not be as old as it looks. If the clock is right, " code { "kelos storage --agree" }
+                }
                 (None, Some(runs)) if !is_agreed && found.terms.is_some() && runs.going.folders > 0 => {
                     span.badge.waits { "waits" } " " (folders(&runs.going)) " would go. They are from before the upgrade, and stay until somebody agrees: "
                     code { "kelos storage --agree" }

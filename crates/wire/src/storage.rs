@@ -17,6 +17,9 @@ pub struct StorageDto {
     pub projects: Vec<ProjectTermsDto>,
     /// Whether folders are removed: `new` (from the beginning), `agreed`, or `missing` until somebody agrees.
     pub consent: Option<String>,
+    /// The leap of the clock for which history and folders of runs stay until somebody agrees.
+    #[serde(default)]
+    pub clock_leap: Option<ClockLeapDto>,
     /// The folders of runs; none before the first look at them has ended.
     pub runs: Option<RunFoldersDto>,
     /// The folders that were removed since the server started.
@@ -26,6 +29,25 @@ pub struct StorageDto {
     pub workers: Vec<WorkerStorageDto>,
     /// The reason for which something can't be looked at or removed, which completes "failed to …".
     pub problem: Option<String>,
+}
+
+/// A gap in the log: the server did not run, or its clock went ahead.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ClockLeapDto {
+    /// The moment of the turn before it.
+    pub from: Instant,
+    /// The moment of the turn after it.
+    pub to: Instant,
+}
+
+impl ClockLeapDto {
+    /// Both moments, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("the clock went from {} to {} without a turn between", self.from.short(), self.to.short())
+    }
 }
 
 /// The folders of the runs of a worker on another machine.

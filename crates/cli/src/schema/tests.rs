@@ -164,7 +164,7 @@ const GOOD_CONFIGS: &[&str] = &[
     r#"{"tls": {"ca": "ca.pem", "cert": "own.pem", "key": "own-key.pem",
         "pin": {"oozie.example": "sha256:00000000000000000000000000000000000000000000000000000000000000aF"}}}"#,
     r#"{"tls": {"ca": ["a.pem", "b.pem"], "pin": {"::1": ["sha256:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"]}}}"#,
-    r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3}}"#,
+    r#"{"limits": {"connections": 100, "connectionsPerAddress": 10, "requestsPerSecond": 5, "burst": 20, "streams": 3, "allStreams": 30}}"#,
     r#"{"metrics": {}}"#,
     r#"{"history": "all"}"#,
     r#"{"history": {"days": 30, "runs": 0, "output": "500 MB", "archive": "file:/backup", "projects": {"warehouse": {"days": 365}}}}"#,

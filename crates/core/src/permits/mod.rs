@@ -13,11 +13,12 @@ mod queue;
 mod queue_id;
 mod rates;
 mod requests;
+mod starved;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -37,6 +38,7 @@ pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 pub(crate) use queue_id::QueueId;
 use requests::Requests;
 pub(crate) use requests::{Party, ReportAge, RequestId, WaitingRequest};
+use starved::Starved;
 
 use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
@@ -54,8 +56,8 @@ pub(crate) struct Permits {
     queues: BTreeMap<QueueId, Queue>,
     pools: Pools,
     offers: Offers,
-    /// Workflows whose queued slots wait only for the limit on all runs, longest wait first.
-    starved: VecDeque<QueueId>,
+    /// Workflows whose queued slots wait only for the limit on all runs.
+    starved: Starved,
     /// Workflows that may have a free permit and a queued slot.
     woken: BTreeSet<QueueId>,
     requests: Requests,
@@ -103,7 +105,7 @@ impl Permits {
             queues: BTreeMap::new(),
             pools: Pools::default(),
             offers: Offers::default(),
-            starved: VecDeque::new(),
+            starved: Starved::default(),
             woken: BTreeSet::new(),
             requests: Requests::default(),
             are_doubted: false,
@@ -305,13 +307,16 @@ impl Permits {
         let name = QueueId::of(id);
         let queue = self.queues.entry(name.clone()).or_default();
         queue.insert(Position::of(slot, &id.key), slot.since);
+        self.starved.note_next(&name, queue.next_time());
         self.woken.insert(name);
     }
 
     /// Takes a slot out of its queue.
     pub(crate) fn withdraw(&mut self, id: &SlotRef, position: &Position) {
         let name = QueueId::of(id);
-        if self.queues.get_mut(&name).is_some_and(|queue| queue.remove(position)) {
+        let Some(queue) = self.queues.get_mut(&name) else { return };
+        if queue.remove(position) {
+            self.starved.note_next(&name, queue.next_time());
             self.woken.insert(name);
         }
     }

@@ -66,26 +66,21 @@ impl<'a> Pass<'a> {
         self.grants
     }
 
-    /// Grants free permits of the limit on all runs to the workflows that it held back, in turn.
+    /// Grants free permits of the limit on all runs to the workflows that it held back, in turn. Who is served and wants another permit
+    /// comes after those that still wait.
     fn serve_starved(&mut self) {
-        let mut waiting = std::mem::take(&mut self.permits.starved);
         while self.permits.has_place() {
-            let next = waiting.iter().position(|id| allows(self.only, &id.workflow));
-            let Some(id) = next.and_then(|next| waiting.remove(next)) else { break };
-            let Some(queue) = self.permits.queues.get_mut(&id) else {
+            let Some(id) = self.permits.starved.take_next(self.only) else { break };
+            let Some(queue) = self.permits.queues.get(&id) else {
                 self.no_queue(&id);
                 continue;
             };
-            queue.is_starved = false;
             match (queue.terms.pools.is_empty(), queue.terms.by_workers) {
                 (false, _) => self.take_turn(&id),
                 (true, true) => self.serve_workers(&BTreeSet::from([id])),
                 (true, false) => self.serve_queue(&id),
             }
         }
-        // Workflows that still wait come before those that were served and want another permit.
-        waiting.append(&mut self.permits.starved);
-        self.permits.starved = waiting;
     }
 
     /// Grants what the concurrency of a workflow without pools allows.
@@ -356,10 +351,8 @@ impl<'a> Pass<'a> {
     }
 
     fn starve(&mut self, id: &QueueId) {
-        let Some(queue) = self.permits.queues.get_mut(id) else { return self.no_queue(id) };
-        if !std::mem::replace(&mut queue.is_starved, true) {
-            self.permits.starved.push_back(id.clone());
-        }
+        let Some(queue) = self.permits.queues.get(id) else { return self.no_queue(id) };
+        self.permits.starved.add(id, queue.next_time());
     }
 
     /// Reports a waiting workflow without a queue.
@@ -383,6 +376,7 @@ impl<'a> Pass<'a> {
         let (was_queued, is_first_run) = (queue.remove(position), queue.begin(&slot.key));
         let were_queued = others.iter().all(|time| queue.remove(&position.beside(*time)));
         others.iter().for_each(|time| queue.follow_along(&SlotKey::Time(*time)));
+        self.permits.starved.note_next(id, queue.next_time());
         let was_queued = was_queued && were_queued;
         self.permits.breaches.check_slot(was_queued && is_first_run, Invariant::PermitsGoToQueued, &slot);
         let mut spent = Vec::new();

@@ -100,8 +100,6 @@ pub(crate) struct Queue {
     pub(super) in_line: Option<(LinePosition, Timestamp)>,
     /// The moment at which it becomes starved in the queues of its pools.
     pub(super) patient_until: Option<Timestamp>,
-    /// Whether it waits for the limit on all runs.
-    pub(super) is_starved: bool,
     /// The moment at which the first of its slots that wait for their batch waits no longer.
     pub(super) batch_until: Option<Timestamp>,
 }
@@ -120,6 +118,11 @@ impl Queue {
     /// The moment at which a slot was queued; none if it isn't queued.
     pub(crate) fn since(&self, position: &Position) -> Option<Timestamp> {
         self.waiting.get(position).copied()
+    }
+
+    /// The time of the slot that is next in order, or the moment at which it was queued where it has none; none if no slot is queued.
+    pub(super) fn next_time(&self) -> Option<Timestamp> {
+        self.waiting.first_key_value().map(|(position, since)| position.key.time().unwrap_or(*since))
     }
 
     /// Its turn among the first slots of all workflows that wait for workers: by priority, then by its time, or the moment at which it was

@@ -129,6 +129,34 @@ fn workflows_that_the_limit_on_all_runs_holds_back_take_turns() {
 }
 
 #[test]
+fn a_workflow_that_is_on_time_does_not_wait_for_a_turn_of_all_that_catch_up() {
+    let mut world = World::new(2);
+    let late: Vec<String> = (0..100).map(|n| format!("late-{n:03}")).collect();
+    for id in late.iter().map(String::as_str).chain(["on-time"]) {
+        world.agree(id, 10, &[]);
+    }
+    for (id, hour) in late.iter().flat_map(|id| (0..5).map(move |hour| (id, hour))) {
+        world.queue(id, hour, 0);
+    }
+    let mut live = world.grant();
+    let mut served = 0;
+    for round in 0..40 {
+        world.queue("on-time", 1000 + round, 0);
+        for _ in 0..2 {
+            let ended = live.remove(0);
+            let (id, hour) = ended.split_once('@').unwrap();
+            world.end(id, hour.parse().unwrap());
+            live.extend(world.grant());
+        }
+        served += live.iter().filter(|one| **one == format!("on-time@{}", 1000 + round)).count();
+    }
+    assert_eq!(served, 40, "each of its slots is served within two grants");
+    // The others go on, each in its turn.
+    let waiting = world.permits.starved().filter(|id| world.permits.queue(*id).unwrap().len() == 5).count();
+    assert!(waiting <= 61, "every other place is theirs, but {waiting} of 100 got none of the 82");
+}
+
+#[test]
 fn a_run_takes_the_permits_of_all_its_pools_or_none() {
     let mut world = World::new(100);
     world.agree("both", 10, &[("x", 1, 1), ("y", 1, 1)]);

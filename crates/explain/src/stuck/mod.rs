@@ -22,6 +22,7 @@ pub(crate) use find::rests;
 
 use crate::roots::Root;
 use kelos_engine::Handle;
+use kelos_engine::reads::Lane;
 
 /// Whatever is usual, nothing is late, and no run long, within this time.
 pub const FLOOR: SignedDuration = SignedDuration::from_mins(5);
@@ -123,9 +124,7 @@ pub struct StuckReport {
 /// When the store can't be read.
 pub async fn stuck(handle: &Handle) -> Result<StuckReport, StoreError> {
     let (reader, now) = (handle.reader().clone(), handle.now());
-    let read = tokio::task::spawn_blocking(move || read(&*reader, now)).await;
-    let mut found =
-        read.map_err(|error| StoreError::Medium { doing: "list stuck slots".to_owned(), cause: error.to_string() })??;
+    let mut found = Lane::Requests.read("list stuck slots", move || read(&*reader, now)).await?;
     for row in found.rows.iter_mut().filter(|row| row.next.is_none() && row.kind != Kind::Failed).take(INSPECTED) {
         let Some(next) = next_look(handle, &row.slot).await else { break };
         row.next = next;

@@ -6,6 +6,7 @@
 //!
 //! `docs/benchmarks.md` says what each name measures and what came out of it.
 
+mod behind;
 mod commands;
 mod dry;
 mod facts;
@@ -32,7 +33,7 @@ use support::Outcome;
 
 const NAMES: &str = "commands | noop [RUNS] | nodes [RUNS] [URL OF AN EMPTY LOG]… | latency [WAITING] | idle [SECONDS] | memory | \
                      large [FINISHED] [WAITING] | start [SLOTS] | pages [RUNS] | schedules [SCHEDULES] | dry-run | \
-                     rehearse [WORKFLOWS] | flood [SLOTS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
+                     rehearse [WORKFLOWS] | flood [SLOTS] | behind [WORKFLOWS] | facts [FACTS] | facts-latency [WAITING] | facts-idle [SECONDS] | \
                      flow-steps [STEPS] | flow-between [STEPS] | \
                      flow-wide [STEPS] | flow-waiting [RUNS] | series [JOBS] | decade [JOBS] | backfills [JOBS] | sequence [JOBS] | within [REQUESTS] | \
                      verify [EVENTS] [SLOTS A TURN] | verify-one FILE";
@@ -71,6 +72,7 @@ fn main() -> Outcome {
         Some("within") => within::run(number(1, 1_000_000)),
         Some("facts-idle") => facts::idle(number(1, 60)),
         Some("flood") => flood::run(number(1, 600_000)),
+        Some("behind") => behind::run(number(1, 5_000)),
         Some("verify") => verify::run(number(1, 10_000_000), number(2, 10)),
         Some("verify-one") => verify::one(args[1].as_ref()),
         Some("rehearse") => rehearse::run(number(1, 10)),

@@ -3,17 +3,19 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kelos_core::TrimHistory;
+use kelos_core::{SetRegister, TrimHistory};
+use kelos_engine::leap::LOOK_OF_LIFE;
 use kelos_engine::trimming::TrimLook;
 use kelos_engine::{AskError, Handle, Status};
 use kelos_model::Actor;
 use kelos_model::history::{Term, Trim};
 use kelos_model::register::HISTORY_BUCKET;
 use kelos_store::{PageRequest, Queries, StoreError};
+use serde_json::json;
 use tokio::runtime::Handle as Runtime;
 
 use super::archive::{Archive, ArchiveError};
-use super::consent::{AGREED, Consent, SHARED};
+use super::consent::{Consent, SEEN, SHARED, consent};
 use super::pause::Pause;
 
 /// Has a signed checkpoint made that vouches for the log up to now.
@@ -69,7 +71,8 @@ impl DatabaseLook<'_> {
         let (began, at, reader) = (Instant::now(), self.handle.now(), &**self.handle.reader());
         let newest = reader.turns(PageRequest::newest(1))?.rows.pop();
         let Some(newest) = newest.filter(|_| self.leads()) else { return Ok(None) };
-        let consent = consent(reader, self.is_shared)?;
+        let consent = consent(reader, Some(self.term), at, || is_new(reader, self.is_shared))?;
+        self.show_life(at, newest.at)?;
         let mut look = TrimLook::new(reader, self.term, at, newest.turn);
         // A checkpoint is made once, before the first removal.
         let mut vouch = self.vouch;
@@ -78,7 +81,7 @@ impl DatabaseLook<'_> {
             let portion = look.portion()?;
             if let Some(trim) = portion.trim {
                 going += events(&trim);
-                if consent != Consent::Missing {
+                if consent.is_given() {
                     vouch.take().map_or(Ok(()), |vouch| vouch()).map_err(DatabaseError::Checkpoint)?;
                     if let Some((archive, turns)) = self.archive.zip(portion.turns) {
                         self.runtime.block_on(archive.keep(reader, turns))?;
@@ -94,6 +97,18 @@ impl DatabaseLook<'_> {
         }
     }
 
+    /// Takes a turn if the newest is a day old: a log without a gap shows that its clock did not leap.
+    fn show_life(&self, now: Timestamp, newest: Timestamp) -> Result<(), DatabaseError> {
+        if now.duration_since(newest) < LOOK_OF_LIFE {
+            return Ok(());
+        }
+        let (bucket, key) = (HISTORY_BUCKET.to_owned(), SEEN.to_owned());
+        let value = Some(json!({"at": now.to_string()}));
+        let seen = SetRegister { bucket, key, value, reason: None };
+        self.runtime.block_on(self.handle.ask(&Actor::system("history"), seen))?;
+        Ok(())
+    }
+
     fn leads(&self) -> bool {
         matches!(self.handle.status(), Status::Leading { .. })
     }
@@ -103,11 +118,8 @@ fn events(trim: &Trim) -> u64 {
     trim.stretches.iter().map(|(first, last)| last - first + 1).sum()
 }
 
-/// The consent to remove history from a database.
-fn consent(reader: &dyn Queries, is_shared: bool) -> Result<Consent, StoreError> {
-    if reader.register(HISTORY_BUCKET, AGREED)?.is_some() {
-        return Ok(Consent::Agreed);
-    }
+/// Whether nobody has to agree to the removal of history from a database.
+fn is_new(reader: &dyn Queries, is_shared: bool) -> Result<bool, StoreError> {
     let is_of_nodes = is_shared || reader.register(HISTORY_BUCKET, SHARED)?.is_some();
-    Ok(if reader.removed_history()?.is_new && !is_of_nodes { Consent::New } else { Consent::Missing })
+    Ok(!is_of_nodes && reader.removed_history()?.is_new)
 }

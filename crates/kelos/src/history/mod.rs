@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kelos_engine::Handle;
+pub use kelos_engine::leap::ClockLeap;
 use kelos_model::history::HistorySettings;
 use tokio::runtime::Handle as Runtime;
 
@@ -176,7 +177,7 @@ fn follow(given: &Receiver<Order>, known: &Mutex<Knowledge>, sweep: impl Fn()) {
 fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: &Mutex<Knowledge>) {
     let is_over = || lock(known).is_over;
     let (now, pause) = (handle.now(), Pause::default());
-    let mut witness = LogWitness { reader: &**handle.reader(), roots };
+    let mut witness = LogWitness { reader: &**handle.reader(), roots, term: settings.term(), now };
     let sweep = Sweep { settings, roots, witness: &mut witness, now, pause, is_over: &is_over };
     if let Err(error) = sweep.run(&|figures, removed| note(known, figures, removed)) {
         tracing::warn!("failed to {error}; the folders of runs stay as they are for now");
@@ -186,10 +187,21 @@ fn sweep(settings: &HistorySettings, roots: &[PathBuf], handle: &Handle, known: 
 
 /// Takes in what a look found, and what was removed after it.
 fn note(known: &Mutex<Knowledge>, figures: Figures, removed: Tally) {
+    tell_leap(figures.consent);
     let mut known = lock(known);
     known.problem = figures.failures.words();
     known.figures = Some(Arc::new(figures));
     known.removed.add(removed);
+}
+
+/// Logs that nothing is removed because the clock has leapt.
+fn tell_leap(consent: Consent) {
+    if let Some(ClockLeap { from, to }) = consent.leap() {
+        tracing::warn!(
+            "no history is removed: the clock went from {from} to {to} without a turn between; \
+             if it is right now, agree by `kelos storage --agree`"
+        );
+    }
 }
 
 /// Looks through the old part of the log, and has history removed from the database if that is agreed.
@@ -201,6 +213,9 @@ fn trim(settings: &HistorySettings, parts: &HistoryParts, archive: Option<&Archi
     let outcome = DatabaseLook { term, handle, runtime, is_shared, vouch, archive, pause, is_over: &is_over }.run();
     if is_over() {
         return;
+    }
+    if let Ok(Some(figures)) = &outcome {
+        tell_leap(figures.consent);
     }
     let mut known = lock(known);
     match outcome {

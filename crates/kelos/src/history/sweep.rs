@@ -79,7 +79,7 @@ impl Sweep<'_> {
                 return Ok(());
             }
             note(figures.clone(), Tally::default());
-            if may_remove == Consent::Missing || going.is_empty() {
+            if !may_remove.is_given() || going.is_empty() {
                 return Ok(());
             }
             let is_rest = going.len() == AT_ONCE;
@@ -311,7 +311,7 @@ mod tests {
         let reader = store.reader();
         let now = Timestamp::from_second(i64::try_from(NOW).unwrap()).unwrap();
         let pause = Pause::default();
-        let witness = &mut LogWitness { reader: &*reader, roots: &roots };
+        let witness = &mut LogWitness { reader: &*reader, roots: &roots, term: settings.term(), now };
         let sweep = Sweep { settings: &settings, roots: &roots, witness, now, pause, is_over: &|| false };
         sweep.run(&|figures, removed| noted.borrow_mut().push((figures, removed))).unwrap();
         noted.into_inner()

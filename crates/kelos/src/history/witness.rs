@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use kelos_executors::local::{FoundRun, LocalError, WalkEntry, is_new, walk};
 use kelos_executors::workers::{DiskError, HeldRuns};
-use kelos_model::history::Situation;
+use kelos_model::history::{Situation, Term};
 use kelos_store::{Queries, StoreError};
 
-use super::consent::{Consent, consent};
+use super::consent::{Consent, are_new, consent};
 use super::names::{Names, standing};
 
 /// A sweep that failed. Messages complete "failed to …".
@@ -43,6 +44,9 @@ pub(super) struct LogWitness<'a> {
     pub(super) reader: &'a dyn Queries,
     /// The folders of its runs.
     pub(super) roots: &'a [PathBuf],
+    /// The terms on which they are kept.
+    pub(super) term: Option<&'a Term>,
+    pub(super) now: Timestamp,
 }
 
 impl Witness for LogWitness<'_> {
@@ -51,7 +55,7 @@ impl Witness for LogWitness<'_> {
     }
 
     fn consent(&self) -> Result<Consent, SweepError> {
-        Ok(consent(self.roots, self.reader)?)
+        Ok(consent(self.reader, self.term, self.now, || Ok(are_new(self.roots)))?)
     }
 
     fn situation(&self, root: &Path, run: &FoundRun, names: &Names) -> Result<Situation, SweepError> {

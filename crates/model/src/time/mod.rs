@@ -26,7 +26,7 @@ pub use duration::{DurationError, format_duration, format_millis, parse_duration
 pub use firing::{Firing, FiringError};
 pub use resolve::{ScheduleProblem, resolve};
 pub use schedule::Schedule;
-pub use text::{TimeTextError, format_full, format_short, parse_instant};
+pub use text::{TimeTextError, format_full, format_short, moment_of_millis, parse_instant};
 pub use times::Times;
 pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, parse_typed};
 pub(crate) use window::DayTime;

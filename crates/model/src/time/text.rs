@@ -103,6 +103,13 @@ fn minutes(at: DateTime) -> String {
     format!("{year}-{:02}-{:02}T{:02}:{:02}", at.month(), at.day(), at.hour(), at.minute())
 }
 
+/// The moment of so many milliseconds since 1970, up to the last one that there is, which is in the last second; none beyond.
+#[must_use]
+pub fn moment_of_millis(millis: i64) -> Option<Timestamp> {
+    let nanos = i32::try_from(millis.rem_euclid(1000)).ok()? * 1_000_000;
+    Timestamp::new(millis.div_euclid(1000), nanos).ok()
+}
+
 fn floor_to_millisecond(at: Timestamp) -> DateTime {
     let floor = at.as_nanosecond().div_euclid(1_000_000) * 1_000_000;
     Offset::UTC.to_datetime(Timestamp::from_nanosecond(floor).unwrap_or(at))
@@ -135,7 +142,7 @@ impl<'a> Reader<'a> {
         }
         let midnight = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0));
         let millis = midnight.map(|midnight| midnight.as_millisecond() + millis);
-        millis.and_then(Timestamp::from_millisecond).map_err(|_| Form("is too far off"))
+        millis.ok().and_then(moment_of_millis).ok_or(Form("is too far off"))
     }
 
     fn date(&mut self) -> Result<Date, Problem> {
@@ -331,6 +338,18 @@ mod tests {
             let message = read(text);
             assert!(message.contains(part), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn the_last_moment_is_read_as_it_is_written() {
+        let end = format_full(Timestamp::MAX);
+        assert_eq!(end, "9999-12-30T22:00:00.999Z");
+        assert_eq!(parse_instant(&end).map(format_full), Ok(end));
+        let last = Timestamp::MAX.as_millisecond();
+        assert_eq!(moment_of_millis(last).map(|at| at.as_millisecond()), Some(last));
+        assert_eq!(moment_of_millis(last + 1), None);
+        assert_eq!(moment_of_millis(-1).map(|at| at.as_millisecond()), Some(-1));
+        assert!(parse_instant("9999-12-31T00:00Z").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kelos_front::identity::{Caller, Identity};
 use kelos_front::{App, Front};
 use kelos_model::{Actor, ActorKind, EventRecord};
 use kelos_store::{EventFilter, PageRequest};
-use kelos_trust::{AccountName, Directory, Grant, PasswordHash, Right, Token, TokenId, TokenRecord, UserRecord};
+use kelos_trust::{AccountName, Directory, Grant, Right, Token, TokenId, TokenRecord, UserRecord};
 use kelos_wire::{
     AuditDto, EventDto, IdentityDto, ListDto, LoginRequest, NewTokenDto, PageDto, ProblemDetailsDto, ReasonRequest,
     TokenDto, TokenRequest, UserDto, UserRequest,
@@ -154,9 +154,7 @@ pub(super) async fn put_user(
     user.roles = roles.unwrap_or(user.roles);
     user.disabled = asked.disabled.unwrap_or(user.disabled);
     if let Some(password) = asked.password {
-        let hash = tokio::task::spawn_blocking(move || PasswordHash::of(&password)).await;
-        let hash = hash.map_err(|error| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "bug", error.to_string()))?;
-        user.password = Some(hash.map_err(|error| Fault::bad_request("bad-password", format!("failed to {error}")))?);
+        user.password = Some(app.access().hash_of(password).await?);
         user.epoch = user.epoch.saturating_add(1);
     }
     let value = serde_json::to_value(&user).map_err(|error| Fault::bad_request("bad-body", error.to_string()))?;

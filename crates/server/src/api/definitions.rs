@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use kelos::not_shared;
 use kelos_core::{DefinedVersion, DeployProject};
 use kelos_door_celos::deploy::{Plan, ProjectName, changes_of};
+use kelos_engine::reads::Lane;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::identity::Caller;
@@ -134,8 +135,7 @@ impl ProgramDeployment {
 /// The definitions of a program's project that are in force.
 async fn present(app: &App, project: &str) -> Result<Vec<Arc<Workflow>>, Fault> {
     let rows = app.node().reader().clone();
-    let rows = tokio::task::spawn_blocking(move || rows.workflows(None)).await;
-    let rows = rows.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    let rows = Lane::Requests.read("read from the store", move || rows.workflows(None)).await;
     let rows = rows
         .map_err(|error| Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-deployed", format!("failed to {error}")))?;
     let own = rows.into_iter().filter(|row| row.present && row.definition.project == project);

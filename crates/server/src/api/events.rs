@@ -99,6 +99,7 @@ pub(super) async fn stream(
         let detail = format!("the log ends at {end}, so nothing can be followed from {after} on");
         return Err(Fault::bad_request("bad-query", detail).with_hint("this may be another database than before"));
     }
+    let app = app.on_stream();
     let follower = EventFollower { app, workflow: followed.workflow, after, ready: VecDeque::new(), commits, closing };
     Ok(sse(follower, EventFollower::next))
 }

@@ -140,6 +140,7 @@ pub(super) async fn stream(
         }
     }
     let (run, source) = (run.id().clone(), run.leader());
+    let app = app.on_stream();
     let follower = LogFollower { app, run, source, offset, carried: Vec::new(), over: false, closing };
     Ok(sse(follower, LogFollower::next).into_response())
 }

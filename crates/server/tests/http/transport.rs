@@ -42,7 +42,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_requests_are_refused_in_the_form_of_each_door() {
-    let (_server, router) = limited(Quota { requests_per_second: 1, burst: 1, streams: 1 }).await;
+    let (_server, router) = limited(Quota { requests_per_second: 1, burst: 1, ..Quota::default() }).await;
     let greedy = client("192.0.2.7");
     assert_eq!(ask(&router, "/api/v1/version", greedy).await.status(), 200);
     let why = "192.0.2.7 asks more than 1 times a second";
@@ -67,7 +67,7 @@ async fn too_many_requests_are_refused_in_the_form_of_each_door() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_of_one_client_are_counted() {
-    let (_server, router) = limited(Quota { requests_per_second: 100, burst: 100, streams: 2 }).await;
+    let (_server, router) = limited(Quota { streams: 2, ..Quota::default() }).await;
     let watcher = client("192.0.2.7");
     let first = ask(&router, "/api/v1/events/stream", watcher).await;
     let second = ask(&router, "/ui/stream", watcher).await;
@@ -80,6 +80,33 @@ async fn streams_of_one_client_are_counted() {
     assert_eq!(ask(&router, "/api/v1/events/stream", client("192.0.2.8")).await.status(), 200);
     drop(first);
     assert_eq!(ask(&router, "/api/v1/events/stream", watcher).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_this_machine_and_of_all_clients_have_a_limit() {
+    let (_server, router) = limited(Quota { streams: 2, all_streams: 6, ..Quota::default() }).await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(ask(&router, "/api/v1/events/stream", client("127.0.0.1")).await);
+    }
+    let fourth = ask(&router, "/api/v1/events/stream", client("127.0.0.1")).await;
+    assert_eq!((fourth.status().as_u16(), header(&fourth, "retry-after")), (429, "5"));
+    assert!(text(fourth).await.contains("this machine has 3 open streams, and may have no more"));
+    for ip in ["192.0.2.7", "192.0.2.7", "192.0.2.8"] {
+        open.push(ask(&router, "/api/v1/events/stream", client(ip)).await);
+    }
+    assert!(open.iter().all(|stream| stream.status() == 200));
+    let one_more = ask(&router, "/api/v1/events/stream", client("192.0.2.9")).await;
+    assert_eq!((one_more.status().as_u16(), header(&one_more, "retry-after")), (503, "5"));
+    let told = text(one_more).await;
+    assert!(
+        told.contains("\"all-streams-open\"") && told.contains("all clients together have 6 open streams"),
+        "{told}"
+    );
+    // Other requests are answered, and the next stream once another has ended.
+    assert_eq!(ask(&router, "/api/v1/version", client("127.0.0.1")).await.status(), 200);
+    drop(open.pop());
+    assert_eq!(ask(&router, "/api/v1/events/stream", client("192.0.2.9")).await.status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,6 +97,7 @@ impl Spec {
     /// is no longer known.
     pub fn led_by_another(&mut self) {
         self.held_back.clear();
+        self.is_latest_next = false;
         self.forget_requests();
         self.taken.values_mut().for_each(|(_, attempts)| *attempts = None);
     }
@@ -124,6 +125,19 @@ impl Spec {
             queues.entry(slot.workflow.clone()).or_default().insert(place);
         }
         queues
+    }
+
+    /// The time of the next queued slot of a workflow, whether or not it may start; none if none is queued.
+    fn time_of_next(&self, id: &WorkflowId) -> Option<Timestamp> {
+        let queued = self.slots.iter().filter(|(slot, state)| {
+            slot.workflow == *id && state.state == SlotState::Queued && !self.is_left_alone(state)
+        });
+        let places = queued.map(|(slot, state)| InQueue {
+            priority: Reverse(state.priority),
+            at: slot.key.time().unwrap_or(state.since),
+            key: slot.key.clone(),
+        });
+        places.min().map(|first| first.at)
     }
 
     /// The rate of each pool: the slowest of all definitions.
@@ -190,7 +204,8 @@ impl Dispatch<'_> {
     fn serve_held_back(&mut self) {
         let mut waiting = std::mem::take(&mut self.spec.held_back);
         while self.free() > 0 && !waiting.is_empty() {
-            let id = waiting.remove(0);
+            let id = waiting.remove(self.next_held_back(&waiting));
+            self.spec.is_latest_next = !self.spec.is_latest_next;
             match self.spec.workflows.get(&id).cloned() {
                 Some(workflow) if !workflow.pools.is_empty() => self.sweep(Some(&id)),
                 Some(workflow) if self.is_for_workers(&workflow) => self.serve_workers(&[id]),
@@ -199,6 +214,16 @@ impl Dispatch<'_> {
         }
         waiting.append(&mut self.spec.held_back);
         self.spec.held_back = waiting;
+    }
+
+    /// The one that is served next: in turn the one that has waited longest, and the first of those whose next slot has the latest time.
+    fn next_held_back(&self, waiting: &[WorkflowId]) -> usize {
+        let times =
+            waiting.iter().enumerate().filter_map(|(place, id)| Some((self.spec.time_of_next(id)?, Reverse(place))));
+        match times.max().filter(|_| self.spec.is_latest_next) {
+            Some((_, Reverse(place))) => place,
+            None => 0,
+        }
     }
 
     fn hold_back(&mut self, id: &WorkflowId) {

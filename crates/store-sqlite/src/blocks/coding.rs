@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use jiff::Timestamp;
+use kelos_model::time::moment_of_millis;
 use kelos_model::{BackfillId, Slot, SlotKey, SlotState};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, whole_key};
 use kelos_store::adapter::{StoredForm, stored};
@@ -208,7 +209,7 @@ fn slot_of(
         kind,
         backfill,
     ] = *numbers;
-    let moment = |from: i64| Timestamp::from_millisecond(at.checked_add(from)?).ok();
+    let moment = |from: i64| moment_of_millis(at.checked_add(from)?);
     let moment_if_any = |from: i64| if from == NONE { Some(None) } else { moment(from).map(Some) };
     let slot = Slot {
         retries: u32::try_from(retries).ok()?,
@@ -229,7 +230,7 @@ fn slot_of(
         flow: flow.map(stored::read).transpose().ok()?.map(Box::new),
         ..Slot::new(SlotState::Succeeded, moment(since)?)
     };
-    let at = Timestamp::from_millisecond(at).ok()?;
+    let at = moment_of_millis(at)?;
     Some((whole_key(kind, Some(at), beyond.unwrap_or_default())?, slot))
 }
 

@@ -225,6 +225,30 @@ fn flip_bits(mut image: Image, count: u64, seed: u64) -> u64 {
 
 /// `KELOS_FLIPS` and `KELOS_SEED` set how many bits are flipped, and which.
 #[test]
+fn a_schema_that_changed_by_itself_is_damage() {
+    let folder = Folder::new();
+    drop(folder.open());
+    for (from, to) in [("TEXT", "DEXT"), ("INTEGER", "INTEGEZ")] {
+        let conn = Connection::open(folder.path()).unwrap();
+        conn.pragma_update(None, "writable_schema", true).unwrap();
+        let replaced = |from: &str, to: &str| {
+            let sql =
+                "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = 'registers' AND instr(sql, ?1) > 0";
+            conn.execute(sql, [from, to]).unwrap()
+        };
+        assert_eq!(replaced(from, to), 1);
+        let mut store = SqliteStore::open(folder.path()).unwrap();
+        let told = store.damage(99).unwrap_or_else(|error| vec![error.to_string()]);
+        assert!(told.iter().any(|one| one.contains("registers")), "{from}: {told:?}");
+        drop(store);
+        replaced(to, from);
+    }
+    assert_eq!(folder.open().damage(9).unwrap(), Vec::<String>::new());
+    Connection::open(folder.path()).unwrap().execute_batch("DROP INDEX runs_open").unwrap();
+    assert_eq!(folder.open().damage(9).unwrap(), ["its schema lacks the index runs_open"]);
+}
+
+#[test]
 fn a_bit_that_flips_is_noticed_or_changes_nothing() {
     let (count, seed) = (number("KELOS_FLIPS", 300), number("KELOS_SEED", 18));
     let harmless = flip_bits(Image::of_a_killed_leader(), count / 2, seed)

@@ -156,6 +156,7 @@ pub(super) async fn follow(
     let after = last_event_id(&headers).ok().flatten().or(after);
     let commits = app.handle().watch_commits();
     let end = app.read(|reader| reader.last_seq()).await?;
+    let app = app.on_stream();
     let follower = BoardFollower { app, view, after: after.unwrap_or(end).min(end), commits, closing };
     Ok(beating(follower, BoardFollower::next).into_response())
 }

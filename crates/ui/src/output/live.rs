@@ -46,7 +46,7 @@ pub(crate) async fn follow(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let follower = LinesFollower {
-        app,
+        app: app.on_stream(),
         source: run.leader(),
         run: run.id().clone(),
         offset: seen.unwrap_or(wanted.from),

@@ -32,6 +32,8 @@ pub(in crate::doctor) struct Clocks {
     pub(in crate::doctor) store: Option<ClockReading>,
     /// The moment of the newest turn in the database.
     pub(in crate::doctor) newest_turn: Option<Timestamp>,
+    /// The leap of the clock for which the server removes no history, in words.
+    pub(in crate::doctor) leap: Option<String>,
     /// The time zone of this machine, or the reason for which it is not known.
     pub(in crate::doctor) zone: Result<String, String>,
 }
@@ -74,6 +76,11 @@ pub(in crate::doctor) fn judge(clocks: &Clocks) -> Vec<Diagnosis> {
                 "set the clock of this machine by NTP; no slot is due a second time, and new ones wait for their time";
             found.push(by_size(future, words, advice));
         }
+    }
+    if let Some(leap) = &clocks.leap {
+        let words = format!("{leap}: no history is removed until somebody agrees");
+        let advice = "set the clock by NTP if it is ahead; if it is right, `kelos storage --agree`";
+        found.push(Diagnosis::warning(CHECK, words, advice));
     }
     if let Err(why) = &clocks.zone {
         let advice = "times of day on the command line can't be read until then; those with Z or an offset can";
@@ -126,7 +133,7 @@ mod tests {
         let read = |there| ClockReading { asked: at(0), there: at(there), answered: at(1) };
         let (server, store) = (server.map(read), store.map(read));
         let zone = zone.map(str::to_owned).map_err(str::to_owned);
-        let found = judge(&Clocks { now: at(1), server, store, newest_turn: turn.map(at), zone });
+        let found = judge(&Clocks { now: at(1), server, store, newest_turn: turn.map(at), leap: None, zone });
         found.iter().map(|one| format!("{:?} {}", one.level, one.found)).collect()
     }
 
@@ -151,6 +158,16 @@ mod tests {
         assert_eq!(both, ["Ok this machine, the server, the store and the newest turn agree; the time zone is UTC"]);
         let off = told_with_store(Some(0), Some(100), None, Ok("UTC"));
         assert_eq!(off, ["Wrong the store's clock is 1 min 39 s ahead of this machine's"]);
+    }
+
+    #[test]
+    fn a_clock_that_leapt_holds_up_history_and_that_is_said() {
+        let leap = Some("the clock went from A to B without a turn between".to_owned());
+        let clocks =
+            Clocks { now: at(1), server: None, store: None, newest_turn: None, leap, zone: Ok("UTC".to_owned()) };
+        let told: Vec<String> = judge(&clocks).iter().map(|one| format!("{one:?}")).collect();
+        assert!(told.len() == 1 && told[0].contains("no history is removed until somebody agrees"), "{told:?}");
+        assert!(told[0].contains("kelos storage --agree"), "{told:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod scripts;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_wire::{StuckListDto, WorkerDto};
+use kelos_wire::{ClockLeapDto, StuckListDto, WorkerDto};
 
 use super::checks::clock::Clocks;
 use super::checks::disk::DiskUsage;
@@ -72,7 +72,8 @@ impl Readings {
             Some(SharedLog::Reached(log)) => log.clock,
             _ => None,
         };
-        let clocks = Clocks { now, server: answers.clock, store, newest_turn, zone: times::zone_name() };
+        let leap = answers.storage.as_ref().and_then(|found| found.clock_leap.as_ref()).map(ClockLeapDto::words);
+        let clocks = Clocks { now, server: answers.clock, store, newest_turn, leap, zone: times::zone_name() };
         let folder = installation.scripts.as_ref().map(|scripts| scripts::problems(scripts, installation));
         let served = answers.problem_lines().map(|lines| of_kind(lines, false));
         let scripts = ScriptProblems { folder, server: served };

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_wire::{
-    EndpointDto, HealthDto, ListDto, NodesDto, ProblemDto, StuckListDto, VersionDto, WorkerDto, WorkflowDto,
+    EndpointDto, HealthDto, ListDto, NodesDto, ProblemDto, StorageDto, StuckListDto, VersionDto, WorkerDto, WorkflowDto,
 };
 use serde::de::DeserializeOwned;
 
@@ -32,6 +32,8 @@ pub(in crate::doctor) struct Answers {
     pub(in crate::doctor) workers: Option<Reply<ListDto<WorkerDto>>>,
     pub(in crate::doctor) stuck: Option<Reply<StuckListDto>>,
     pub(in crate::doctor) workflows: Option<ListDto<WorkflowDto>>,
+    /// The sizes of what it stores; none if the caller does not see all projects.
+    pub(in crate::doctor) storage: Option<Reply<StorageDto>>,
     /// The times of its turns; none of a server that has no metrics, or shows them to others only.
     pub(in crate::doctor) turns: Option<TurnTimes>,
     /// The questions that it refused, as results.
@@ -55,6 +57,7 @@ impl Answers {
         answers.nodes = answers.get(client, "list the nodes", "/nodes");
         answers.workers = answers.get(client, "list the workers", "/workers");
         answers.stuck = answers.get(client, "list stuck slots", "/stuck");
+        answers.storage = client.get("read what takes how much", "/storage", &Query::new()).ok();
         answers.turns = client.metrics().ok().and_then(|metrics| TurnTimes::read(&metrics));
         answers.workflows = answers.get(client, "list the workflows", "/workflows");
         answers
