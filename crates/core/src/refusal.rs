@@ -56,7 +56,7 @@ pub enum Refusal {
     },
     /// A value is nested too deeply. In words.
     TooDeep(String),
-    /// What would be stored could not be read back, and nothing was done.
+    /// A part of what would be stored could not be read back, and nothing was done.
     Unreadable {
         /// The part that could not, in words.
         what: String,
@@ -260,10 +260,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "{id} is an event schedule, which is enabled and disabled, and never paused")
             }
             Refusal::ArgumentsTooLarge { bytes } => too_large(f, *bytes),
-            Refusal::TooDeep(words) => f.write_str(words),
-            Refusal::Unreadable { what, why } => {
-                write!(f, "{what} could not be read back once it is stored, and nothing was done: {why}")
-            }
+            Refusal::TooDeep(_) | Refusal::Unreadable { .. } => not_storable(f, self),
             Refusal::ArgumentsMismatched { workflow, mistakes } => mismatched(f, workflow, mistakes),
             Refusal::NeverCameToBe(slot) => write!(f, "{} does not exist: expected {}", slot.short(), expected(slot)),
             Refusal::NoJobId(slot, why) => write!(f, "\"{}\" is no job of {}: {why}", slot.key.short(), slot.workflow),
@@ -344,6 +341,16 @@ fn still_running(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt
             slot.short(),
             count.saturating_sub(1)
         ),
+        _ => Ok(()),
+    }
+}
+
+fn not_storable(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Result {
+    match refusal {
+        Refusal::TooDeep(words) => f.write_str(words),
+        Refusal::Unreadable { what, why } => {
+            write!(f, "{what} could not be read back once it is stored, and nothing was done: {why}")
+        }
         _ => Ok(()),
     }
 }

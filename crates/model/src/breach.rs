@@ -50,7 +50,7 @@ pub enum Invariant {
     BacklogsHaveSchedules,
     /// A worker that offers to do jobs of a workflow is listed as one that does.
     OffersAreListed,
-    /// What is stored can be read back.
+    /// Stored rows can be read back.
     RowsAreReadable,
     /// One that the simulation breaks on purpose.
     Planted,

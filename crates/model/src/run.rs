@@ -142,9 +142,9 @@ impl FailureCode {
     pub const OUTPUTS_LONG_NUMBER: FailureCode = FailureCode(Cow::Borrowed("outputs-long-number"));
     /// It gave more than a run keeps.
     pub const OUTPUTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("outputs-too-large"));
-    /// What it gave is nested too deeply.
+    /// Its outputs are nested too deeply.
     pub const OUTPUTS_TOO_DEEP: FailureCode = FailureCode(Cow::Borrowed("outputs-too-deep"));
-    /// What it gave could not be read back once it is stored.
+    /// Its outputs could not be read back once they are stored.
     pub const OUTPUTS_UNREADABLE: FailureCode = FailureCode(Cow::Borrowed("outputs-unreadable"));
     /// It would have been given more than a run keeps.
     pub const ARGUMENTS_TOO_LARGE: FailureCode = FailureCode(Cow::Borrowed("arguments-too-large"));

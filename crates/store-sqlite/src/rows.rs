@@ -140,7 +140,7 @@ fn read_backfill_name(row: &Row<'_>, column: usize) -> RowResult<Option<Backfill
     name.map(BackfillId::new).transpose().map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-/// How the parts of a row are read that are JSON.
+/// The way in which the parts of a row are read that are JSON.
 enum Parts<'a> {
     /// All of them, or it fails.
     Whole,

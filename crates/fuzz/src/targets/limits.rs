@@ -49,7 +49,7 @@ kelos.workflow("hourly", {"schedule": "hourly", "command": ["true"]});
 kelos.flow("flow", {"steps": {"wait": {"signal": "go"}, "last": {"needs": "wait", "command": ["true"]}}});
 "#;
 
-/// What a door is sent: the method, the path and the body, where `@` is the value, and `%` a number that is new each time.
+/// The doors with what each is sent: the method, the path and the body, where `@` is the value, and `%` a number that is new each time.
 const DOORS: [(&str, &str, &str, &str); 18] = [
     ("register", "PUT", "/api/v1/registers/b/k%", "@"),
     ("celos-register", "PUT", "/register?bucket=b&key=c%", "@"),
@@ -68,7 +68,7 @@ const DOORS: [(&str, &str, &str, &str); 18] = [
         "backfill",
         "POST",
         "/api/v1/backfills",
-        r#"{"workflow": "hourly", "name": "b%", "start": "2015-09-01", "end": "2015-09-02", "arguments": {"a": @}}"#,
+        r#"{"workflow": "hourly", "name": "b%", "from": "2015-09-01T00:00Z", "to": "2015-09-01T02:00Z", "arguments": {"a": @}}"#,
     ),
     ("trigger", "POST", "/api/v1/schedules", r#"{"name": "t%", "program": "a.p", "trigger": @}"#),
     (
@@ -86,7 +86,7 @@ const DOORS: [(&str, &str, &str, &str); 18] = [
     ("cdap-start", "POST", "/v3/namespaces/default/apps/a/workflows/p/start", r#"{"a": @}"#),
 ];
 
-/// What is read once the server has started again.
+/// The paths that are read once the server has started again.
 const EVERYTHING: [&str; 12] = [
     "/api/v1/workflows",
     "/api/v1/slots?limit=1000",

@@ -68,6 +68,7 @@ impl Firing {
     /// When it has another number of fields, separated by single spaces, when a field is wrong, when it has control characters, or
     /// when it never fires.
     pub fn parse(text: &str, zone: Zone) -> Result<Firing, FiringError> {
+        without_control_characters(text)?;
         Firing::read_by(CronDialect::Unix, text, zone, Cron::parse)
     }
 
@@ -103,6 +104,7 @@ impl Firing {
     /// # Errors
     /// As [`Firing::parse`] does.
     pub fn read_by_quartz(text: &str, zone: Zone) -> Result<Firing, FiringError> {
+        without_control_characters(text)?;
         Firing::read_by(CronDialect::Quartz, text, zone, Cron::parse)
     }
 
@@ -164,6 +166,12 @@ impl Firing {
     pub fn name(&self) -> Arc<str> {
         if is_utc(self.zone()) { self.text.clone() } else { format!("{} {}", self.text, self.zone()).into() }
     }
+}
+
+/// Refuses control characters by their places in the text that was given, of which Quartz is given another.
+fn without_control_characters(text: &str) -> Result<(), CronError> {
+    let text = trimmed(text);
+    if text.contains(char::is_control) { Cron::parse(text).map(drop) } else { Ok(()) }
 }
 
 fn trimmed(text: &str) -> &str {

@@ -203,11 +203,11 @@ async fn a_trigger_that_is_wrong_is_named_with_what_was_expected() {
         assert!(reply.header("content-type").starts_with("text/plain"), "{reply:?}");
     }
     let mut deep = time("* * * * *");
-    for _ in 0..40 {
+    for _ in 0..64 {
         deep = all(&[deep]);
     }
     let deep = server.put("apps/App/schedules/s", &body(deep)).await;
-    assert!(deep.status == 400 && deep.text.contains("nested at most 32 deep"), "{deep:?}");
+    assert!(deep.status == 400 && deep.text.contains("nested at most 64 deep"), "{deep:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,7 @@ const DOORS: [(Method, &str, &str, usize); 10] = [
     (
         Method::POST,
         "/api/v1/backfills",
-        r#"{"workflow": "hourly", "start": "2015-09-01T00:00Z", "end": "2015-09-01T02:00Z", "arguments": {"a": @}}"#,
+        r#"{"workflow": "hourly", "from": "2015-09-01T00:00Z", "to": "2015-09-01T02:00Z", "arguments": {"a": @}}"#,
         1,
     ),
 ];

@@ -15,7 +15,7 @@ use crate::record::TurnRecord;
 /// How much of a turn is read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadBack {
-    /// What comes from users: definitions, arguments, outputs, payloads, registers. All else is of the scheduler's own making, and is
+    /// The values of users: definitions, arguments, outputs, payloads, registers. All else is of the scheduler's own making, and is
     /// read back in every test.
     Values,
     /// All of it, and written again it is the same.
@@ -28,7 +28,7 @@ pub enum ReadBack {
 pub struct Unreadable {
     /// The workflow that it belongs to.
     pub workflow: Option<WorkflowId>,
-    /// What it is, in words.
+    /// The part, in words.
     pub what: String,
     /// The reason, in words.
     pub why: String,
