@@ -78,7 +78,7 @@ pub(super) fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
 pub fn not_shared(unshared: &Unshared) -> Problem {
     let hint = format!("in the script of the project that it belongs to: {}", unshared.line());
     let message = format!("{unshared}; it lies dormant");
-    let problem = Problem::error(&unshared.project, ProblemCode::NotShared, message);
+    let problem = Problem::error(&format!("{}.js", unshared.project), ProblemCode::NotShared, message);
     Problem { hint: Some(hint), workflow: unshared.workflow.clone(), ..problem }
 }
 

@@ -21,6 +21,7 @@ use kelos_wire::{
 
 use super::dto;
 use super::extract::{Body, NoParameters, Query};
+use super::projects::without_others;
 use crate::health::Health;
 
 /// The workflows that are frozen.
@@ -81,7 +82,10 @@ pub(super) async fn version(_: Query<NoParameters>, app: App) -> Json<VersionDto
 ))]
 pub(super) async fn problems(_: Query<NoParameters>, app: App) -> Result<Json<ListDto<ProblemDto>>, Fault> {
     let (view, mut problems) = (app.view().await?, app.node().problems());
-    problems.retain(|problem| view.as_ref().is_none_or(|view| view.has_file(&problem.file)));
+    if let Some(view) = view {
+        problems.retain(|problem| view.has_file(&problem.file));
+        problems = problems.into_iter().map(|problem| without_others(problem, &view)).collect();
+    }
     Ok(Json(dto::list(problems)))
 }
 

@@ -15,6 +15,7 @@ use kelos_door_celos::deploy::{
 use kelos_door_stolos::TasksJson;
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_front::scope::View;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
 use kelos_sandbox::{Folders, Problem, ProblemCode};
@@ -95,7 +96,10 @@ pub(super) async fn list(_: Query<NoParameters>, app: App) -> Result<Json<ListDt
         workflows.contains_key(name) || view.as_ref().is_none_or(|view| view.has_file(&format!("{name}.js")))
     };
     let names: BTreeSet<String> = workflows.keys().chain(&scripts).filter(|name| is_seen(name)).cloned().collect();
-    let problems = app.node().problems();
+    let problems = match &view {
+        Some(view) => app.node().problems().into_iter().map(|one| without_others(one, view)).collect(),
+        None => app.node().problems(),
+    };
     let project = |name: String| {
         let own = [format!("{name}.js"), format!("defaults/{name}.js")];
         ProjectDto {
@@ -282,18 +286,26 @@ async fn concealed(app: &App, error: DeployError, project: &ProjectName) -> Resu
     let (DeployError::Scripts { project: name, undeploy, problems }, Some(view)) = (&error, app.view().await?) else {
         return Ok(error);
     };
-    let concealed = |problem: &Problem| {
-        let is_own = problem.workflow.as_ref().is_none_or(|id| view.has(id));
-        if view.has_file(&problem.file) && (is_own || problem.code != ProblemCode::NameTaken) {
-            return problem.clone();
+    let own = format!("{project}.js");
+    let concealed = |problem: &Problem| match view.has_file(&problem.file) {
+        true => without_others(problem.clone(), &view),
+        false if problem.code == ProblemCode::NameTaken => {
+            without_others(Problem { file: own.clone(), ..problem.clone() }, &view)
         }
-        let id = problem.workflow.as_ref();
-        let words = match (problem.code, id) {
-            (ProblemCode::NameTaken, Some(id)) => format!("a workflow named {id} exists already, expected a new name"),
-            _ => "definitions of another project would break".to_owned(),
-        };
-        Problem::error(&format!("{project}.js"), problem.code, words)
+        false => Problem::error(&own, problem.code, "definitions of another project would break".to_owned()),
     };
     let problems = problems.iter().map(concealed).collect();
     Ok(DeployError::Scripts { project: name.clone(), undeploy: *undeploy, problems })
+}
+
+/// A problem without what a caller may not know: where another project defines the name that is taken.
+pub(super) fn without_others(problem: Problem, view: &View) -> Problem {
+    let id = problem.workflow.as_ref().filter(|_| problem.code == ProblemCode::NameTaken);
+    match id.filter(|id| !view.has(id)) {
+        Some(id) => {
+            let words = format!("a workflow named {id} exists already, expected a new name");
+            Problem::error(&problem.file, problem.code, words)
+        }
+        None => problem,
+    }
 }

@@ -31,7 +31,7 @@ fn schedule(project: &str, name: &str, program: &str, trigger: Value) -> String 
 }
 
 fn signal(name: &str) -> Value {
-    json!({ "type": "signal", "name": name })
+    json!({ "type": "signal", "signal": name })
 }
 
 fn code(text: &str) -> String {
@@ -43,7 +43,7 @@ fn code(text: &str) -> String {
 async fn an_operator_reports_nothing_about_another_project() {
     let server = server("").await;
     let owner = By::Token(OWNER);
-    let ended = json!({ "type": "ended", "program": "beta.other", "states": ["succeeded"] });
+    let ended = json!({ "type": "ended", "workflow": "beta.other", "states": ["succeeded"] });
     for (name, trigger) in [("ends", ended), ("signals", signal("betasig"))] {
         let new = schedule("beta", name, "beta.other", trigger);
         server.send(owner, "POST", "/api/v1/schedules", &new).await.ok();
