@@ -19,7 +19,7 @@ use kelos_model::{
     WorkflowId,
 };
 use kelos_storage::{Storage, StorageConfig};
-use kelos_store::{EventFilter, PageRequest, Queries, RegisterKeys, RunFilter, SlotFilter, StoredState as _};
+use kelos_store::{EventFilter, PageRequest, Queries, RegisterKeys, RunFilter, SlotFilter};
 use kelos_store_sqlite::SqliteStore;
 use serde_json::{Map, Value, json};
 

@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Faults {
         (is_rust || is_python) && !is_for_tests(path) && !BY_THE_WAY.iter().any(|folder| path.starts_with(folder))
     };
     for file in tree.files.iter().filter(|file| file.path != LISTS && is_program(&file.path)) {
-        for name in names(product(&file.text)) {
+        for name in names(&product(&file.text)) {
             let is_free = FREE.iter().any(|begin| name.starts_with(begin));
             if !is_free && !product(lists).contains(&format!("\"{name}\"")) {
                 faults.push(format!("{}: {name} is in no list of {LISTS}: may commands inherit it?", file.path));

@@ -100,7 +100,7 @@ impl Place {
         let url = format!("{}/v1/{path}user.name=celos", self.oozie);
         let answer = http.send(http.request(method, Url::parse(&url).unwrap()).unwrap()).await.unwrap();
         assert!(answer.status.is_success(), "{}", answer.summary());
-        answer.json().unwrap_or_default()
+        answer.json().map(|document| document.value().clone()).unwrap_or_default()
     }
 
     /// The jobs of this test's workflow: their ids and statuses.
