@@ -191,7 +191,7 @@ mod tests {
         };
         assert_eq!(refused("x\0"), "the variable KELOS_ARG_b has a NUL character, which no variable can have");
         let long = refused(&"x".repeat(LARGEST_VARIABLE + 1));
-        let told = "the variable KELOS_ARGUMENTS has 120018 bytes, expected at most 120000: write what is large to a file, and give its path";
+        let told = "the variable KELOS_ARGUMENTS has 120017 bytes, expected at most 120000: write what is large to a file, and give its path";
         assert_eq!(long, told);
     }
 

@@ -95,7 +95,8 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use kelos_model::key::RunName;
-    use kelos_model::workflow::{Job, Keys};
+    use kelos_model::time::{CronSchedule, Schedule};
+    use kelos_model::workflow::Job;
     use kelos_model::{SlotKey, Workflow, WorkflowId};
     use serde_json::json;
 
@@ -105,7 +106,7 @@ mod tests {
     /// The settings of a job of a run with a name, or why there are none.
     fn filled(executor: &str, settings: serde_json::Value) -> Result<serde_json::Value, String> {
         let job = Job::new(executor, settings.as_object().unwrap().clone());
-        let workflow = Workflow::keyed(WorkflowId::new("w").unwrap(), Keys::OnDemand, job);
+        let workflow = Workflow::new(WorkflowId::new("w").unwrap(), Schedule::Cron(CronSchedule::hourly()), job);
         let key = SlotKey::Named(RunName::new("order-42").unwrap());
         let given = RunInput { arguments: [("rows".to_owned(), json!(5))].into(), ..RunInput::default() };
         filled_with(&workflow, &key, &given, &NoFunctions).map(|input| input.settings.into())

@@ -3,7 +3,7 @@
 //! Without its folder a run can't be found, cancelled or adopted, and its outcome can't be kept. So the shim ends the command
 //! once the folder was removed or moved away.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,20 @@ const LOOK_AT_FOLDER: Duration = Duration::from_secs(2);
 /// The time until a second look confirms the first one that found no folder.
 const CONFIRM: Duration = Duration::from_millis(500);
 
+/// The device and the number of a file, and when it last changed: the number of a file that was removed is used again.
+type FileIdentity = (u64, u64, i64, i64);
+
+fn identity(file: &Metadata) -> FileIdentity {
+    (file.dev(), file.ino(), file.ctime(), file.ctime_nsec())
+}
+
 /// The watch over a folder with a claim.
 pub(crate) struct FolderWatch {
     dir: PathBuf,
     /// The tag of the claim.
     tag: String,
-    /// The device and the number of the claim's file.
-    file: Option<(u64, u64)>,
+    /// The file of the claim, if it was there.
+    file: Option<FileIdentity>,
     next: Instant,
     was_missing: bool,
 }
@@ -35,7 +42,7 @@ pub(crate) struct FolderWatch {
 impl FolderWatch {
     /// Watches the folder of a run that was just claimed under a tag.
     pub(crate) fn new(dir: &Path, tag: &str, now: Instant) -> Self {
-        let file = fs::symlink_metadata(dir.join(CLAIM)).ok().map(|file| (file.dev(), file.ino()));
+        let file = fs::symlink_metadata(dir.join(CLAIM)).ok().map(|file| identity(&file));
         Self { dir: dir.to_owned(), tag: tag.to_owned(), file, next: now + LOOK_AT_FOLDER, was_missing: false }
     }
 
@@ -59,7 +66,7 @@ impl FolderWatch {
     /// Whether the claim of this run is in its place. A file that can't be read for another reason is taken to be there.
     pub(crate) fn is_there(&self) -> bool {
         match fs::symlink_metadata(self.dir.join(CLAIM)) {
-            Ok(file) if self.file == Some((file.dev(), file.ino())) => true,
+            Ok(file) if self.file == Some(identity(&file)) => true,
             // Restored from a copy, or the folder of another run.
             Ok(_) => match records::read_claim(&self.dir) {
                 Ok(Some((claim, _))) => claim.tag == self.tag,
