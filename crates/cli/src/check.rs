@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_model::WorkflowId;
+use kelos_model::references::Ownership;
 use kelos_model::secret::AllowList;
-use kelos_model::sharing::Sharing;
 use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots, Source};
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{
@@ -99,7 +99,7 @@ fn not_allowed_without_config(loaded: &LoadResult) -> Vec<Problem> {
 /// References between projects that need a line in the script of the other one: only warnings, because they count on servers with `--auth`
 /// alone.
 fn not_shared(loaded: &LoadResult) -> Vec<Problem> {
-    let sharing = Sharing::of(loaded.workflows.iter().map(|one| (&**one, true)));
+    let sharing = Ownership::of(loaded.workflows.iter().map(|one| (&**one, true)));
     let source = |id: &WorkflowId| loaded.workflows.iter().find(|one| one.id == *id).map(|one| one.source.clone());
     let problem = |id: &WorkflowId, message: String, hint: String| {
         let Source { file, line, .. } = source(id).unwrap_or_default();

@@ -21,6 +21,9 @@ use crate::survey::Survey;
 use crate::warrant::Warrant;
 use crate::{Ask, Command, Core, Refusal, Reply, Request};
 
+/// The rights of whoever asks; none for Kelos itself.
+type Asker<'a> = Option<&'a Warrant>;
+
 impl Core {
     pub(crate) fn asked<E>(
         &mut self,
@@ -48,13 +51,7 @@ impl Core {
     }
 
     /// Carries out a request that is allowed.
-    fn carry_out<E>(
-        &mut self,
-        by: Actor,
-        ask: Ask,
-        warrant: Option<&Warrant>,
-        past: PastOf<'_, E>,
-    ) -> Result<Reply, E> {
+    fn carry_out<E>(&mut self, by: Actor, ask: Ask, warrant: Asker<'_>, past: PastOf<'_, E>) -> Result<Reply, E> {
         self.recall_for(&ask, past)?;
         Ok(match ask {
             Ask::Submit(request) => SubmitRequest::reply(self.submit(&request, &by, warrant)),

@@ -79,7 +79,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Breach, Probe, Workflow, WorkflowId};
 
@@ -344,7 +344,7 @@ impl Core {
     /// The references of present definitions that other projects don't share: their workflows lie dormant. None where projects are not
     /// kept apart.
     #[must_use]
-    pub fn unshared(&self) -> &BTreeSet<Unshared> {
+    pub fn unshared(&self) -> &BTreeSet<MissingConsent> {
         self.workflows.unshared()
     }
 

@@ -1,7 +1,7 @@
 //! Refusals: the reasons why a request was not carried out.
 
+use kelos_model::references::MissingConsent;
 use kelos_model::run::LARGEST_GIVEN;
-use kelos_model::sharing::Unshared;
 use kelos_model::similar::closest;
 use kelos_model::workflow::{DefinitionVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, SlotKey, SlotRef, SlotState, WorkflowId};
@@ -171,7 +171,7 @@ pub enum Refusal {
         project: String,
     },
     /// A definition refers to something that another project does not share.
-    NotShared(Box<Unshared>),
+    NotShared(Box<MissingConsent>),
     /// A value is the mask that is shown in the place of a secret, and there is none to keep.
     Masked {
         /// The path of the value.
@@ -294,17 +294,8 @@ impl std::fmt::Display for Refusal {
             | Refusal::OnlyWaits(..)
             | Refusal::RunNameTaken(..)
             | Refusal::InputsMismatched { .. } => of_repeat(f, self),
-            Refusal::NotAllowed { right, project: Some(project) } => {
-                write!(f, "it needs the right to {right} the project {project}")
-            }
-            Refusal::NotAllowed { right, project: None } => write!(f, "it needs the right to {right} all projects"),
-            Refusal::ReasonMissing { project } => write!(f, "changes of the project {project} need a reason"),
-            Refusal::Masked { name } => {
-                write!(f, "{name} is the mask of a value, and there is none to keep: expected the value itself")
-            }
-            Refusal::NotShared(unshared) => {
-                write!(f, "{unshared}; that project can allow it by {}", unshared.line())
-            }
+            Refusal::NotAllowed { .. } | Refusal::ReasonMissing { .. } => of_caller(f, self),
+            Refusal::Masked { .. } | Refusal::NotShared(_) => of_caller(f, self),
             Refusal::Broken(breach) => write!(
                 f,
                 "an internal check of the scheduler failed, and nothing was done: {breach}. The workflow {} is frozen until \
@@ -350,6 +341,24 @@ fn not_storable(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt:
         Refusal::TooDeep(words) => f.write_str(words),
         Refusal::Unreadable { what, why } => {
             write!(f, "{what} could not be read back once it is stored, and nothing was done: {why}")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The words about a request that its caller may not make, or has to make otherwise.
+fn of_caller(f: &mut std::fmt::Formatter<'_>, refusal: &Refusal) -> std::fmt::Result {
+    match refusal {
+        Refusal::NotAllowed { right, project: Some(project) } => {
+            write!(f, "it needs the right to {right} the project {project}")
+        }
+        Refusal::NotAllowed { right, project: None } => write!(f, "it needs the right to {right} all projects"),
+        Refusal::ReasonMissing { project } => write!(f, "changes of the project {project} need a reason"),
+        Refusal::Masked { name } => {
+            write!(f, "{name} is the mask of a value, and there is none to keep: expected the value itself")
+        }
+        Refusal::NotShared(unshared) => {
+            write!(f, "{unshared}; that project can allow it by {}", unshared.line())
         }
         _ => Ok(()),
     }

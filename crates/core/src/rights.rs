@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kelos_model::references::Ownership;
 use kelos_model::register::is_reserved;
-use kelos_model::sharing::{Reference, Scope, Sharing};
+use kelos_model::sharing::{Reference, Scope};
 use kelos_model::{BackfillId, Fact, SlotRef, Workflow, WorkflowId};
 
 use crate::backfills::Backfills;
@@ -130,7 +131,7 @@ pub(crate) fn definitions_of(ask: &Ask) -> &[Arc<Workflow>] {
 /// The check of a request against the rights of the one who asks.
 pub(crate) struct Rights<'a> {
     pub(crate) warrant: &'a Warrant,
-    pub(crate) sharing: &'a Sharing,
+    pub(crate) sharing: &'a Ownership,
     pub(crate) backfills: &'a Backfills,
 }
 
@@ -240,7 +241,7 @@ fn begins_with(name: &str, project: &str) -> bool {
 /// The project that a bucket of registers belongs to: the longest known one whose name it has, alone or before a dot or slash. Where none
 /// is known, one that is still to come and is in the scope. Buckets of Kelos itself belong to none.
 #[must_use]
-pub fn bucket_project(sharing: &Sharing, bucket: &str, scope: &Scope) -> Option<Arc<str>> {
+pub fn bucket_project(sharing: &Ownership, bucket: &str, scope: &Scope) -> Option<Arc<str>> {
     if is_reserved(bucket) {
         return None;
     }

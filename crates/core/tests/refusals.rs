@@ -7,7 +7,8 @@ use std::{env, fs};
 
 use jiff::Timestamp;
 use kelos_core::Refusal;
-use kelos_model::sharing::{Reference, Unshared};
+use kelos_model::references::MissingConsent;
+use kelos_model::sharing::Reference;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, VersionChoice};
 use kelos_model::{BackfillId, Breach, Invariant, SlotRef, SlotState, WorkflowId};
 
@@ -66,7 +67,7 @@ fn all() -> Vec<Refusal> {
         Refusal::NotAllowed { right: "operate", project: None },
         Refusal::ReasonMissing { project: "reports".to_owned() },
         Refusal::Masked { name: "properties.token".to_owned() },
-        Refusal::NotShared(Box::new(Unshared {
+        Refusal::NotShared(Box::new(MissingConsent {
             workflow: Some(workflow()),
             project: "reports".into(),
             reference: Reference::Signal("refresh".into()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use kelos_core::{AnyAnswer, Ask, Input, Inspect, Inspection, Refusal, Request, TakenName, Warrant, WorkflowFilter};
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, SlotRef, Workflow};
 use kelos_store::Queries;
@@ -230,7 +230,7 @@ impl Handle {
     /// The references of present definitions that other projects don't share, where projects are kept apart. None while another process
     /// leads.
     #[must_use]
-    pub fn unshared(&self) -> BTreeSet<Unshared> {
+    pub fn unshared(&self) -> BTreeSet<MissingConsent> {
         self.shown.unshared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

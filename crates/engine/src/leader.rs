@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::{Command, Config, Core, Input, Reply, Surroundings, TakenName, drive, live_through};
+use kelos_model::references::MissingConsent;
 use kelos_model::run::Report;
-use kelos_model::sharing::Unshared;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Outcome, Probe, RunId, Workflow};
 use kelos_store::{Lease, StoreError};
@@ -448,7 +448,7 @@ impl Leader {
     }
 
     /// Publishes the references that other projects don't share, and logs new ones.
-    fn show_unshared(&self, unshared: &BTreeSet<Unshared>) {
+    fn show_unshared(&self, unshared: &BTreeSet<MissingConsent>) {
         let mut shown = self.shown.unshared.write().unwrap_or_else(PoisonError::into_inner);
         if *shown != *unshared {
             for one in unshared.difference(&shown) {

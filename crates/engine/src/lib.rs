@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_core::{Ask, Config, Input, Reply, TakenName, Warrant, WorkflowFilter};
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::workflow::Provenance;
 use kelos_model::{Actor, Workflow};
 use kelos_storage::Storage;
@@ -171,7 +171,7 @@ pub(crate) struct EngineView {
     /// Definitions that are left out, since their names are others'.
     pub(crate) taken: RwLock<BTreeSet<TakenName>>,
     /// References that other projects don't share: their workflows lie dormant.
-    pub(crate) unshared: RwLock<BTreeSet<Unshared>>,
+    pub(crate) unshared: RwLock<BTreeSet<MissingConsent>>,
     pub(crate) timings: Timings,
 }
 

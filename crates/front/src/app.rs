@@ -12,7 +12,7 @@ use kelos_engine::executor::Reports;
 use kelos_engine::prober::Prober;
 use kelos_engine::reads::Lane;
 use kelos_engine::{AskError, Handle};
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::{Actor, Probe, ProbeAnswer, SlotRef, Workflow};
 use kelos_store::{Queries, StoreError};
 use kelos_trust::{Grants, Right};
@@ -348,7 +348,7 @@ impl App {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn unshared_by(&self, definitions: &[Arc<Workflow>]) -> Result<Vec<Unshared>, StoreError> {
+    pub async fn unshared_by(&self, definitions: &[Arc<Workflow>]) -> Result<Vec<MissingConsent>, StoreError> {
         if !self.access.is_required() {
             return Ok(Vec::new());
         }

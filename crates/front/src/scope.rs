@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use kelos_core::bucket_project;
 use kelos_engine::Handle;
+use kelos_model::references::{MissingConsent, Ownership};
 use kelos_model::register::is_reserved;
-use kelos_model::sharing::{Reference, Referent, Sharing, Unshared};
+use kelos_model::sharing::{Reference, Referent};
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{BackfillId, Event, Fact, Subject, Workflow, WorkflowId};
 use kelos_store::StoreError;
@@ -28,7 +29,7 @@ use reader::ScopedQueries;
 /// The projects of all workflows, as they were defined at one moment.
 #[derive(Debug, Default)]
 pub struct Projects {
-    sharing: Sharing,
+    sharing: Ownership,
     of: BTreeMap<WorkflowId, Arc<str>>,
     /// The workflows and the subjects of facts that each project's definitions name.
     named: BTreeMap<Arc<str>, (BTreeSet<WorkflowId>, BTreeSet<Subject>)>,
@@ -40,7 +41,7 @@ impl Projects {
     /// Those of these rows.
     #[must_use]
     pub fn of_rows(rows: &[WorkflowRow]) -> Projects {
-        let sharing = Sharing::of(rows.iter().map(|row| (&*row.definition, row.present)));
+        let sharing = Ownership::of(rows.iter().map(|row| (&*row.definition, row.present)));
         let mut projects = Projects { sharing, ..Projects::default() };
         for row in rows {
             let project: Arc<str> = row.definition.project.as_str().into();
@@ -55,7 +56,7 @@ impl Projects {
 
     /// The references that stand in the way of a definition which is about to be deployed.
     #[must_use]
-    pub fn unshared_by(&self, definition: &Workflow) -> Vec<Unshared> {
+    pub fn unshared_by(&self, definition: &Workflow) -> Vec<MissingConsent> {
         self.sharing.unshared_by(definition)
     }
 

@@ -20,7 +20,7 @@ pub enum Dormant {
     /// Its workflow is not defined any more.
     Gone,
     /// The definition of its workflow refers to something that another project does not share.
-    Unshared {
+    MissingConsent {
         /// The reference, in words.
         what: String,
         /// The line of the other project's script that allows it.
@@ -90,7 +90,7 @@ impl Dormant {
             Dormant::Paused => "paused",
             Dormant::Frozen => "frozen",
             Dormant::Gone => "gone",
-            Dormant::Unshared { .. } => "not-shared",
+            Dormant::MissingConsent { .. } => "not-shared",
             Dormant::BackfillPaused { .. } => "backfill-paused",
             Dormant::Unloaded => "unloaded",
             Dormant::NoTimes(_) => "no-times",
@@ -115,7 +115,7 @@ impl fmt::Display for Dormant {
                 f.write_str("its workflow is frozen: an internal check of the scheduler failed, see Problems")
             }
             Dormant::Gone => f.write_str("its workflow is no longer defined"),
-            Dormant::Unshared { what, line } => write!(f, "{what}; that project can allow it by {line}"),
+            Dormant::MissingConsent { what, line } => write!(f, "{what}; that project can allow it by {line}"),
             Dormant::BackfillPaused { backfill, by } => write!(f, "its backfill {backfill} is paused by {by}"),
             Dormant::Unloaded => f.write_str("it has not been loaded yet"),
             Dormant::NoTimes(why) => why.fmt(f),

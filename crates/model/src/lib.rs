@@ -36,6 +36,7 @@ pub mod project;
 pub mod ranges;
 pub mod reason;
 pub mod recall;
+pub mod references;
 pub mod register;
 pub mod repeated;
 pub mod retry;

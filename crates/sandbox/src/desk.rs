@@ -68,7 +68,7 @@ pub(crate) struct Desk {
     pub(crate) uses: RefCell<Uses>,
     /// The application that the file declared.
     pub(crate) application: RefCell<Option<Application>>,
-    /// What the project of the file shares with others, once the file has said so.
+    /// The declaration of the file: what its project shares with others, once it has said so.
     pub(crate) shares: RefCell<Option<Shares>>,
     pub(crate) open_schedules: RefCell<Vec<OpenSchedule>>,
     /// The text that was thrown last as Celos throws it, its message for people, and the stack.

@@ -53,7 +53,7 @@ pub struct EventScheduleDto {
     /// The deadline of its slots, as a definition has it; none if they have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<serde_json::Value>,
-    /// What its project shares with others by this definition; none if nothing.
+    /// The things that its project shares with others by this definition; none if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<serde_json::Value>,
     /// Its next cron time; none without a cron expression, or while it is disabled.

@@ -61,7 +61,7 @@ pub struct ScheduleRequest {
     /// The handling of misfires; `latest` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catch_up: Option<CatchUpRequest>,
-    /// What its project shares with others, as `kelos.project({shares})` says it in scripts; nothing for null.
+    /// The things that its project shares with others, as `kelos.project({shares})` says it in scripts; nothing for null.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<serde_json::Value>))]
     pub shares: Option<Option<serde_json::Value>>,

@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::dormant::NoTimes;
 use kelos_model::ranges::{Range, RangeSet};
-use kelos_model::sharing::{Sharing, Unshared};
+use kelos_model::references::{MissingConsent, Ownership};
 use kelos_model::time::CronSchedule;
 use kelos_model::trigger::SlotTimes;
 use kelos_model::workflow::{LastRun, Moments, PlanState, Provenance, WorkflowRow};
@@ -43,11 +43,11 @@ pub(crate) struct Workflows {
     all: BTreeMap<WorkflowId, WorkflowState>,
     definitions: Definitions,
     /// The things that definitions own, refer to and share.
-    sharing: Sharing,
+    sharing: Ownership,
     /// The workflows whose references a change of definitions may have decided otherwise.
     concerned: BTreeSet<WorkflowId>,
     /// The references of all workflows that other projects don't share.
-    unshared: BTreeSet<Unshared>,
+    unshared: BTreeSet<MissingConsent>,
     /// The workflows whose rows the turn has changed.
     changed: BTreeSet<WorkflowId>,
     /// Earlier rows of workflows with several definitions in the turn: the log names each version.
@@ -375,7 +375,7 @@ impl Workflows {
 /// References between projects.
 impl Workflows {
     /// The things that definitions own, refer to and share.
-    pub(crate) fn sharing(&self) -> &Sharing {
+    pub(crate) fn sharing(&self) -> &Ownership {
         &self.sharing
     }
 
@@ -398,7 +398,7 @@ impl Workflows {
     }
 
     /// The references that other projects don't share.
-    pub(crate) fn unshared(&self) -> &BTreeSet<Unshared> {
+    pub(crate) fn unshared(&self) -> &BTreeSet<MissingConsent> {
         &self.unshared
     }
 }

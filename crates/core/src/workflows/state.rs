@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::dormant::{Dormant, NoTimes};
 use kelos_model::ranges::Range;
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::time::schedule::CronSchedule;
 use kelos_model::workflow::{EventKeys, LastRun, PlanState, WorkflowRow};
 use kelos_model::{Actor, BackfillId, Slot, SlotKey, SlotRef, SlotState, Workflow, WorkflowId};
@@ -30,7 +30,7 @@ pub(crate) struct WorkflowState {
     /// The key of the collecting slot of an event schedule, if there is one.
     pub(super) collecting: Option<SlotKey>,
     /// The references of its definition that other projects don't share: it lies dormant. None where projects are not kept apart.
-    pub(super) unshared: Vec<Unshared>,
+    pub(super) unshared: Vec<MissingConsent>,
 }
 
 /// The schedule of a workflow, as far as it is known.
@@ -204,7 +204,7 @@ impl WorkflowState {
             return Some(Dormant::Gone);
         }
         if let Some(unshared) = self.unshared.first() {
-            return Some(Dormant::Unshared { what: unshared.to_string(), line: unshared.line() });
+            return Some(Dormant::MissingConsent { what: unshared.to_string(), line: unshared.line() });
         }
         if let Some((backfill, by)) = slot.and_then(|slot| self.pause_of(slot)) {
             return Some(Dormant::BackfillPaused { backfill: backfill.clone(), by: by.clone() });

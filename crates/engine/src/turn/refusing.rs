@@ -102,7 +102,7 @@ mod tests {
 
     fn asked(token: u64) -> Input {
         let set = SetRegister { bucket: "b".to_owned(), key: "k".to_owned(), value: Some(1.into()), reason: None };
-        Input::Asked { token, by: Actor::system("test"), ask: Ask::from(set) }
+        Input::Asked { token, by: Actor::system("test"), ask: Ask::from(set), warrant: None }
     }
 
     fn unreadable(workflow: Option<WorkflowId>) -> Unreadable {

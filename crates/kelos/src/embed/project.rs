@@ -57,7 +57,7 @@ pub struct Project {
     config: Config,
     /// The limit on the programs that run at the same time.
     processes: Option<Processes>,
-    /// What it shares with other projects, as it was given.
+    /// The declaration of its shares, as it was given.
     shares: Value,
     confirm_above: Option<u64>,
     #[cfg(feature = "kafka")]
@@ -412,7 +412,7 @@ impl Project {
         })
     }
 
-    /// What its definitions say that it shares.
+    /// The declaration that its definitions carry.
     fn own_shares(&self, mistakes: &mut Vec<Mistake>) -> Shares {
         let shares = (!self.shares.is_null()).then(|| Shares::read(self.shares.clone())).transpose();
         shares

@@ -5,7 +5,7 @@ use kelos_checkpoints::Recorder;
 use kelos_core::TakenName;
 use kelos_engine::inbox::InboxStatus;
 use kelos_engine::sources::SourceStatus;
-use kelos_model::sharing::Unshared;
+use kelos_model::references::MissingConsent;
 use kelos_model::time::text::format_short;
 use kelos_sandbox::{Problem, ProblemCode, Severity};
 use kelos_store::log::RefusedRequest;
@@ -75,7 +75,7 @@ pub(super) fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
 
 /// The problem of a definition that refers to something of another project which does not share it.
 #[must_use]
-pub fn not_shared(unshared: &Unshared) -> Problem {
+pub fn not_shared(unshared: &MissingConsent) -> Problem {
     let hint = format!("in the script of the project that it belongs to: {}", unshared.line());
     let message = format!("{unshared}; it lies dormant");
     let problem = Problem::error(&format!("{}.js", unshared.project), ProblemCode::NotShared, message);

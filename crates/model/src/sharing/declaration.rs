@@ -20,19 +20,19 @@ const MOST_NAMES: usize = 1000;
 /// Longest name in a declaration, in bytes.
 const LONGEST_NAME: usize = 500;
 
-/// What a project shares, by the name of the other project.
+/// The declaration of a project: what it shares, by the name of the other project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Shares(BTreeMap<Arc<str>, Shared>);
+pub struct Shares(BTreeMap<Arc<str>, Share>);
 
-/// What a project shares with one other project, or with all.
+/// The part of a declaration that is for one other project, or for all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Shared {
-    /// What definitions of the other project may see.
+pub struct Share {
+    /// The things that definitions of the other project may see.
     #[serde(skip_serializing_if = "Sees::is_empty")]
     pub sees: Sees,
-    /// What definitions and operators of the other project may send.
+    /// The things that definitions and operators of the other project may send.
     #[serde(skip_serializing_if = "Sends::is_empty")]
     pub sends: Sends,
 }
@@ -90,11 +90,11 @@ impl Sends {
     }
 }
 
-impl Shared {
+impl Share {
     /// Whether it allows a reference. A workflow may be named without its project.
     #[must_use]
     pub fn allows(&self, reference: &Reference) -> bool {
-        let Shared { sees, sends } = self;
+        let Share { sees, sends } = self;
         match reference {
             Reference::State(_) | Reference::Times(_) | Reference::End(_) => true,
             Reference::Runs(id) => names(&sees.runs, id),
@@ -109,7 +109,7 @@ impl Shared {
 
     /// All names in it.
     fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        let Shared { sees, sends } = self;
+        let Share { sees, sends } = self;
         let Sees { runs, datasets, signals } = sees;
         let seen = runs.iter().chain(datasets).chain(signals);
         let Sends { starts, ends, datasets, signals } = sends;
@@ -164,17 +164,17 @@ impl Shares {
 
     /// The datasets and signals that it names, which so belong to the project.
     pub fn subjects(&self) -> impl Iterator<Item = Subject> {
-        self.0.values().flat_map(Shared::subjects)
+        self.0.values().flat_map(Share::subjects)
     }
 
-    /// What is shared, by the name of the other project.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Shared)> {
+    /// The parts, by the name of the other project.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Share)> {
         self.0.iter().map(|(project, shared)| (&**project, shared))
     }
 }
 
-impl FromIterator<(Arc<str>, Shared)> for Shares {
-    fn from_iter<I: IntoIterator<Item = (Arc<str>, Shared)>>(shared: I) -> Shares {
+impl FromIterator<(Arc<str>, Share)> for Shares {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Share)>>(shared: I) -> Shares {
         Shares(shared.into_iter().collect())
     }
 }

@@ -122,7 +122,7 @@ pub struct Workflow {
     /// A description for people.
     #[serde(default, skip_serializing_if = "About::is_empty")]
     pub about: About,
-    /// What its project lets others see and send, as the file or the request with the definition declares it.
+    /// The declaration of what its project lets others see and send, as the file or the request with the definition has it.
     #[serde(default, skip_serializing_if = "Shares::is_empty")]
     pub shares: Shares,
 }

@@ -14,7 +14,7 @@ use kelos_model::probe::{Conditions, Verdict};
 use kelos_model::ranges::{Range, RangeSet};
 use kelos_model::repeated::RepeatedStep;
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::sharing::{EVERYONE, Sees, Sends, Shared, Shares};
+use kelos_model::sharing::{EVERYONE, Sees, Sends, Share, Shares};
 use kelos_model::time::{Calendar, CronSchedule, Firing, Fold, Gap, HOURS, Schedule, Zone};
 use kelos_model::trigger::{FileSystem, PathCheck};
 use kelos_model::unknown::UnknownCode;
@@ -694,7 +694,7 @@ fn shares(number: u32) -> Shares {
     projects
         .into_iter()
         .take((number >> 7 & 3) as usize)
-        .map(|project| (project, Shared { sees: sees.clone(), sends: sends.clone() }))
+        .map(|project| (project, Share { sees: sees.clone(), sends: sends.clone() }))
         .collect()
 }
 

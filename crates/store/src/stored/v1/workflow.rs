@@ -8,7 +8,7 @@ use kelos_model::deadline::LocalDeadline;
 use kelos_model::flow::{ItemList, SignalWait};
 use kelos_model::jobs::JobKeys;
 use kelos_model::retry::{Growth, OnUnknown};
-use kelos_model::sharing::{Sees, Sends, Shared, Shares};
+use kelos_model::sharing::{Sees, Sends, Share, Shares};
 use kelos_model::time::schedule::Schedule;
 use kelos_model::time::{Dates, Window, Zone};
 use kelos_model::workers::{Label, LossPolicy};
@@ -93,13 +93,13 @@ pub(crate) struct StoredWorkflow {
     shares: Shares,
 }
 
-/// What a project shares, by the name of the other project.
+/// The declaration of a project, by the name of the other project.
 #[derive(Serialize, Deserialize)]
-struct StoredShares(BTreeMap<Arc<str>, StoredShared>);
+struct StoredShares(BTreeMap<Arc<str>, StoredShare>);
 
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct StoredShared {
+struct StoredShare {
     #[serde(skip_serializing_if = "StoredNames::is_empty")]
     sees: StoredNames,
     #[serde(skip_serializing_if = "StoredNames::is_empty")]
@@ -115,18 +115,18 @@ impl Form<Shares> for StoredShares {
             let some = all.iter().filter(|(_, names)| !names.is_empty());
             some.map(|(field, names)| ((*field).to_owned(), (*names).clone())).collect()
         };
-        let shared = |(project, Shared { sees, sends }): (&str, &Shared)| {
+        let shared = |(project, Share { sees, sends }): (&str, &Share)| {
             let Sees { runs, datasets, signals } = sees;
             let sees = names(&[("runs", runs), ("datasets", datasets), ("signals", signals)]);
             let Sends { starts, ends, datasets, signals } = sends;
             let sends = names(&[("starts", starts), ("ends", ends), ("datasets", datasets), ("signals", signals)]);
-            (Arc::from(project), StoredShared { sees, sends })
+            (Arc::from(project), StoredShare { sees, sends })
         };
         StoredShares(value.iter().map(shared).collect()).serialize(serializer)
     }
 
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shares, D::Error> {
-        let shared = |(project, StoredShared { mut sees, mut sends }): (Arc<str>, StoredShared)| {
+        let shared = |(project, StoredShare { mut sees, mut sends }): (Arc<str>, StoredShare)| {
             let mut seen = |field: &str| sees.remove(field).unwrap_or_default();
             let sees = Sees { runs: seen("runs"), datasets: seen("datasets"), signals: seen("signals") };
             let mut sent = |field: &str| sends.remove(field).unwrap_or_default();
@@ -136,7 +136,7 @@ impl Form<Shares> for StoredShares {
                 datasets: sent("datasets"),
                 signals: sent("signals"),
             };
-            (project, Shared { sees, sends })
+            (project, Share { sees, sends })
         };
         Ok(StoredShares::deserialize(deserializer)?.0.into_iter().map(shared).collect())
     }

@@ -4,27 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::declaration::Shares;
-use super::reference::{Consent, Reference, Referent};
 use crate::facts::Subject;
 use crate::id::WorkflowId;
+use crate::sharing::{Consent, Reference, Referent, Shares};
 use crate::workflow::Workflow;
 
 /// Definitions by project, with what they own and refer to. It is changed as definitions change, at a cost that follows the change.
 #[derive(Debug, Default, Clone)]
-pub struct Sharing {
-    workflows: BTreeMap<WorkflowId, Member>,
+pub struct Ownership {
+    workflows: BTreeMap<WorkflowId, OwnedWorkflow>,
     /// The workflows that a project has or had.
     members: BTreeMap<Arc<str>, BTreeSet<WorkflowId>>,
     /// The present workflows that refer to a thing.
     referring: BTreeMap<Referent, BTreeSet<WorkflowId>>,
-    /// What projects share, and how many of their present workflows say so.
+    /// The declarations of projects, and how many of their present workflows carry each.
     declared: BTreeMap<Arc<str>, BTreeMap<Shares, usize>>,
 }
 
 /// A workflow, as far as it matters to others.
 #[derive(Debug, Clone)]
-struct Member {
+struct OwnedWorkflow {
     project: Arc<str>,
     /// Empty once the workflow is removed: then it refers to nothing and shares nothing.
     references: Vec<Reference>,
@@ -33,7 +32,7 @@ struct Member {
 
 /// A reference to another project that does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unshared {
+pub struct MissingConsent {
     /// The workflow whose definition refers; none for a request.
     pub workflow: Option<WorkflowId>,
     /// Its project.
@@ -42,7 +41,7 @@ pub struct Unshared {
     pub reference: Reference,
 }
 
-impl Unshared {
+impl MissingConsent {
     /// The line of the other project's script that allows it. It does not name the other project, of which the reader may know nothing.
     #[must_use]
     pub fn line(&self) -> String {
@@ -51,9 +50,9 @@ impl Unshared {
 }
 
 /// Completes "the definition of …".
-impl fmt::Display for Unshared {
+impl fmt::Display for MissingConsent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unshared { workflow, project, reference } = self;
+        let MissingConsent { workflow, project, reference } = self;
         if let Some(workflow) = workflow {
             write!(f, "{workflow} ")?;
         }
@@ -61,10 +60,10 @@ impl fmt::Display for Unshared {
     }
 }
 
-impl Sharing {
+impl Ownership {
     /// The sharing of definitions, of which those that are not present only say to which project they belonged.
-    pub fn of<'w>(all: impl IntoIterator<Item = (&'w Workflow, bool)>) -> Sharing {
-        let mut sharing = Sharing::default();
+    pub fn of<'w>(all: impl IntoIterator<Item = (&'w Workflow, bool)>) -> Ownership {
+        let mut sharing = Ownership::default();
         for (definition, is_present) in all {
             sharing.put(definition, is_present);
         }
@@ -96,7 +95,7 @@ impl Sharing {
                 concerned.extend(self.concerned_by_shares(&project, &shares));
             }
         }
-        self.workflows.insert(id.clone(), Member { project, references, shares });
+        self.workflows.insert(id.clone(), OwnedWorkflow { project, references, shares });
         concerned.extend(self.concerned_by(id));
         concerned
     }
@@ -104,7 +103,7 @@ impl Sharing {
     /// Takes a workflow out. Returns the workflows that its definition concerned.
     fn take_out(&mut self, id: &WorkflowId, shares_go: bool) -> BTreeSet<WorkflowId> {
         let mut concerned = self.concerned_by(id);
-        let Some(Member { project, references, shares }) = self.workflows.remove(id) else { return concerned };
+        let Some(OwnedWorkflow { project, references, shares }) = self.workflows.remove(id) else { return concerned };
         for referent in references.iter().map(Reference::referent) {
             let ids = self.referring.get_mut(&referent);
             if ids.is_some_and(|ids| ids.remove(id) && ids.is_empty()) {
@@ -168,8 +167,8 @@ impl Sharing {
     #[must_use]
     pub fn project_named(&self, name: &str) -> Option<&Arc<str>> {
         let ends = name.match_indices(['.', '/']).map(|(end, _)| end).chain([name.len()]);
-        let projects = ends.filter_map(|end| self.members.get_key_value(name.get(..end)?));
-        projects.last().map(|(project, _)| project)
+        let mut projects = ends.filter_map(|end| self.members.get_key_value(name.get(..end)?));
+        projects.next_back().map(|(project, _)| project)
     }
 
     /// The projects that a thing belongs to: of a workflow its own; else the one whose name it begins with; else those whose declarations
@@ -218,7 +217,7 @@ impl Sharing {
 
     /// The references of a workflow's present definition that are not allowed.
     #[must_use]
-    pub fn unshared(&self, id: &WorkflowId) -> Vec<Unshared> {
+    pub fn unshared(&self, id: &WorkflowId) -> Vec<MissingConsent> {
         let Some(member) = self.workflows.get(id) else { return Vec::new() };
         self.refused(id, &member.project, &member.references)
     }
@@ -226,7 +225,7 @@ impl Sharing {
     /// The references that stand in the way of a definition which is about to be deployed: those that are not allowed, and datasets and
     /// signals of others that it declares as its own.
     #[must_use]
-    pub fn unshared_by(&self, definition: &Workflow) -> Vec<Unshared> {
+    pub fn unshared_by(&self, definition: &Workflow) -> Vec<MissingConsent> {
         let project: Arc<str> = definition.project.as_str().into();
         let claims = definition.shares.subjects().filter_map(|subject| match subject {
             Subject::Partitions(dataset) => Some(Reference::Partitions(dataset)),
@@ -237,9 +236,9 @@ impl Sharing {
         self.refused(&definition.id, &project, &all)
     }
 
-    fn refused(&self, id: &WorkflowId, project: &Arc<str>, references: &[Reference]) -> Vec<Unshared> {
+    fn refused(&self, id: &WorkflowId, project: &Arc<str>, references: &[Reference]) -> Vec<MissingConsent> {
         let refused = references.iter().filter(|one| one.consent() != Consent::None && !self.allows(project, one));
-        let unshared = |reference: &Reference| Unshared {
+        let unshared = |reference: &Reference| MissingConsent {
             workflow: Some(id.clone()),
             project: project.clone(),
             reference: reference.clone(),
@@ -249,7 +248,7 @@ impl Sharing {
 
     /// All references that are not allowed.
     #[must_use]
-    pub fn all_unshared(&self) -> Vec<Unshared> {
+    pub fn all_unshared(&self) -> Vec<MissingConsent> {
         self.workflows.keys().flat_map(|id| self.unshared(id)).collect()
     }
 

@@ -45,8 +45,8 @@ fn sharing(project: &str, name: &str, shares: Value) -> Workflow {
     Workflow { shares: Shares::read(shares).expect("shares"), ..workflow(project, name, Trigger::Always, "true") }
 }
 
-fn unshared(index: &Sharing, definition: &Workflow) -> Vec<String> {
-    index.unshared_by(definition).iter().map(Unshared::line).collect()
+fn unshared(index: &Ownership, definition: &Workflow) -> Vec<String> {
+    index.unshared_by(definition).iter().map(MissingConsent::line).collect()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn each_kind_of_reference_is_allowed_by_its_own_line_and_by_no_other() {
         Reference::GiveSignal("beta.sig".into()),
     ];
     for kind in &kinds {
-        let consenting = |shares: Value| Sharing::of([(&sharing("beta", "load", shares), true)]);
+        let consenting = |shares: Value| Ownership::of([(&sharing("beta", "load", shares), true)]);
         let bare = consenting(json!({}));
         let Some(line) = kind.allowing_line("alpha") else {
             assert!(bare.allows("alpha", kind), "{kind}");
@@ -137,7 +137,7 @@ fn a_name_belongs_to_the_project_that_it_begins_with_then_to_who_declares_it_the
         sharing("delta", "d", json!({"gamma": {"sees": {"datasets": ["orders"]}}})),
         workflow("beta.secret", "hidden", Trigger::Always, "true"),
     ];
-    let index = Sharing::of(definitions.iter().map(|one| (one, true)));
+    let index = Ownership::of(definitions.iter().map(|one| (one, true)));
     let owners =
         |referent: Referent| index.owners(&referent).into_iter().map(|one| one.to_string()).collect::<Vec<_>>();
     assert_eq!(owners(Referent::Signal("betasig".into())), ["beta"]);
@@ -155,7 +155,7 @@ fn a_name_belongs_to_the_project_that_it_begins_with_then_to_who_declares_it_the
 #[test]
 fn a_definition_is_refused_that_takes_from_others_or_claims_what_is_theirs() {
     let beta = [workflow("beta", "load", Trigger::Always, "true"), schedule("beta", "b", "load", signal("sig"))];
-    let index = Sharing::of(beta.iter().map(|one| (one, true)));
+    let index = Ownership::of(beta.iter().map(|one| (one, true)));
     assert_eq!(unshared(&index, &workflow("alpha", "a", after("load"), "true")), [""; 0]);
     assert_eq!(
         unshared(&index, &workflow("alpha", "a", after("load"), "echo ${rows}")),
@@ -175,7 +175,7 @@ fn a_definition_is_refused_that_takes_from_others_or_claims_what_is_theirs() {
 
 #[test]
 fn a_change_concerns_those_whose_references_it_decides_about() {
-    let mut index = Sharing::default();
+    let mut index = Ownership::default();
     let reader = workflow("alpha", "a", after("load"), "echo ${rows}");
     index.put(&reader, true);
     assert!(index.unshared(&reader.id).is_empty(), "nobody has the workflow yet");
@@ -198,7 +198,7 @@ fn a_change_concerns_those_whose_references_it_decides_about() {
 
 #[test]
 fn names_that_several_projects_wait_for_are_listed_until_one_declares_them() {
-    let mut index = Sharing::default();
+    let mut index = Ownership::default();
     index.put(&schedule("alpha", "a", "p", partitions("ds")), true);
     index.put(&schedule("beta", "b", "q", partitions("ds")), true);
     let shared = index.undeclared();
