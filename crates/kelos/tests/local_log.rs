@@ -115,7 +115,9 @@ async fn a_stream_that_is_closed_or_held_open_holds_nothing_up() {
     // It closes one, goes on writing to the other, and leaves a process behind that holds that one for longer than a test.
     let spec = fixture.script("exec >&-; echo late >&2; setsid sleep 300 & exit 0");
     assert_eq!(fixture.run(&spec).await.outcome, code(0));
-    assert_eq!(fixture.lines(&spec.run).await, [(Stream::Stderr, "late".to_owned())]);
+    let note = "kelos: the command has ended and left a process in the background, which Kelos ends";
+    let lines = [(Stream::Stderr, "late".to_owned()), (Stream::Kelos, note.to_owned())];
+    assert_eq!(fixture.lines(&spec.run).await, lines);
 }
 
 #[tokio::test(flavor = "multi_thread")]

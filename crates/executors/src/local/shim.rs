@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kelos_model::variables::is_credential;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
@@ -171,8 +172,7 @@ fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String>
     command.args(args).stdin(Stdio::null()).process_group(0);
     match user {
         Some(user) => user.adopt(&mut command),
-        // The shim was started without the credentials of the server.
-        None if spec.inherit_env => {}
+        None if spec.inherit_env => without_credentials(&mut command),
         None => drop(command.env_clear()),
     }
     if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -200,6 +200,13 @@ fn command(spec: &RunSpec, user: Option<&SystemUser>) -> Result<Command, String>
         (None, None) => {}
     }
     Ok(command)
+}
+
+/// Keeps credentials from a command that the one who started this shim left in its environment.
+fn without_credentials(command: &mut Command) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_credential)) {
+        command.env_remove(name);
+    }
 }
 
 fn why_not_started(program: &str, error: &io::Error) -> String {
