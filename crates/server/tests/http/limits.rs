@@ -62,7 +62,8 @@ async fn triggers_are_nested_in_64_levels_at_the_most_in_words_and_in_json() {
     let server = Server::start(PROGRAM).await;
     let words = |levels: usize| json!(format!("{}signal(go){}", "and(".repeat(levels - 1), ")".repeat(levels - 1)));
     let nested = |levels: usize| {
-        (1..levels).fold(json!({"type": "signal", "name": "go"}), |inner, _| json!({"type": "and", "nested": [inner]}))
+        (1..levels)
+            .fold(json!({"type": "signal", "signal": "go"}), |inner, _| json!({"type": "and", "nested": [inner]}))
     };
     let body = |id: &str, trigger: Value| json!({"name": id, "program": "a.p", "trigger": trigger}).to_string();
     for (form, trigger) in [("words", words(64)), ("json", nested(64))] {
