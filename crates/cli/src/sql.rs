@@ -71,14 +71,16 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Answers a query on a thread of its own, which ends with the process if it does not end in time. Gives the printer back unless it is
-/// still in use.
+/// How a query ended, and its printer unless that is still in use.
+type Answered = (Result<(), SqlError>, Option<Box<dyn Printer>>);
+
+/// Answers a query on a thread of its own, which ends with the process if it does not end in time.
 fn answer(
     mut views: SqliteViews,
     query: String,
     limit: Duration,
     mut printer: Box<dyn Printer>,
-) -> Result<(Result<(), SqlError>, Option<Box<dyn Printer>>), Failure> {
+) -> Result<Answered, Failure> {
     let (done, ended) = channel();
     let ask = move || {
         let outcome = views.query(&query, limit, printer.rows());

@@ -158,8 +158,11 @@ fn schema_changes(conn: &Connection) -> Result<Vec<String>, Fault> {
     Ok(told.collect())
 }
 
-/// The table of each table and index, and its definition, by kind and name.
-fn schema_texts(conn: &Connection) -> Result<BTreeMap<(String, String), (String, Option<String>)>, Fault> {
+/// The definitions of tables and indexes, by kind and name; each with the table that it belongs to.
+type SchemaTexts = BTreeMap<(String, String), (String, Option<String>)>;
+
+/// The definitions of a database, as far as they mean something.
+fn schema_texts(conn: &Connection) -> Result<SchemaTexts, Fault> {
     let mut statement = conn.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
     let rows = statement.query_map([], |row| {
         let text = row.get::<_, Option<String>>(3)?;
