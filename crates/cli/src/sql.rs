@@ -71,8 +71,8 @@ pub(crate) fn run(args: &SqlArgs) -> Result<u8, Failure> {
     }
 }
 
-/// How a query ended, and its printer unless that is still in use.
-type Answered = (Result<(), SqlError>, Option<Box<dyn Printer>>);
+/// The end of a query, and its printer unless that is still in use.
+type QueryEnd = (Result<(), SqlError>, Option<Box<dyn Printer>>);
 
 /// Answers a query on a thread of its own, which ends with the process if it does not end in time.
 fn answer(
@@ -80,7 +80,7 @@ fn answer(
     query: String,
     limit: Duration,
     mut printer: Box<dyn Printer>,
-) -> Result<Answered, Failure> {
+) -> Result<QueryEnd, Failure> {
     let (done, ended) = channel();
     let ask = move || {
         let outcome = views.query(&query, limit, printer.rows());

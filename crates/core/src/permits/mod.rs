@@ -38,7 +38,7 @@ pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 pub(crate) use queue_id::QueueId;
 use requests::Requests;
 pub(crate) use requests::{Party, ReportAge, RequestId, WaitingRequest};
-use starved::Starved;
+use starved::HeldBack;
 
 use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
@@ -57,7 +57,7 @@ pub(crate) struct Permits {
     pools: Pools,
     offers: Offers,
     /// Workflows whose queued slots wait only for the limit on all runs.
-    starved: Starved,
+    starved: HeldBack,
     /// Workflows that may have a free permit and a queued slot.
     woken: BTreeSet<QueueId>,
     requests: Requests,
@@ -105,7 +105,7 @@ impl Permits {
             queues: BTreeMap::new(),
             pools: Pools::default(),
             offers: Offers::default(),
-            starved: Starved::default(),
+            starved: HeldBack::default(),
             woken: BTreeSet::new(),
             requests: Requests::default(),
             are_doubted: false,

@@ -14,7 +14,7 @@ use crate::filter::{WorkflowFilter, allows};
 
 /// The workflows that the limit on all runs holds back.
 #[derive(Default)]
-pub(super) struct Starved {
+pub(super) struct HeldBack {
     /// Counts arrivals.
     arrivals: u64,
     by_arrival: BTreeMap<u64, QueueId>,
@@ -26,7 +26,7 @@ pub(super) struct Starved {
     is_latest_next: bool,
 }
 
-impl Starved {
+impl HeldBack {
     pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -96,15 +96,15 @@ mod tests {
         QueueId::from(&name.parse::<kelos_model::WorkflowId>().unwrap())
     }
 
-    fn starved(all: &[(&str, Option<i64>)]) -> Starved {
-        let mut starved = Starved::default();
+    fn starved(all: &[(&str, Option<i64>)]) -> HeldBack {
+        let mut starved = HeldBack::default();
         for (name, time) in all {
             starved.add(&queue(name), time.map(|second| Timestamp::from_second(second).unwrap()));
         }
         starved
     }
 
-    fn served(mut starved: Starved) -> String {
+    fn served(mut starved: HeldBack) -> String {
         let told: Vec<QueueId> = starved.iter().cloned().collect();
         let taken: Vec<QueueId> = std::iter::from_fn(|| starved.take_next(&None)).collect();
         assert_eq!(told, taken);

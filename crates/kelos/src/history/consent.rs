@@ -21,13 +21,13 @@ pub(super) const SEEN: &str = "seen";
 /// The consent to remove history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// What there is is new: it never was kept for ever.
+    /// No consent is needed: what there is is new, and never was kept for ever.
     New,
-    /// Somebody agreed.
+    /// It was given by somebody.
     Agreed,
     /// There is no consent yet.
     Missing,
-    /// The clock has leapt, and nobody agreed since.
+    /// It is missing since the clock has leapt.
     Leapt(ClockLeap),
 }
 
