@@ -131,14 +131,14 @@ impl ForkServer {
         let trouble = |source| NoServer::Spawn { program: program.to_string_lossy().into_owned(), source };
         let (line, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|error| trouble(error.into()))?;
-        let mut process = Command::new(&program);
-        process.args(&command[1.min(command.len())..]);
+        let mut start = Command::new(&program);
+        start.args(&command[1.min(command.len())..]);
         // A shim is handed what its job declares, and passes on the rest of its environment.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_credential)) {
-            process.env_remove(name);
+            start.env_remove(name);
         }
-        let mut process =
-            process.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(trouble)?;
+        let start = start.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = start.spawn().map_err(trouble)?;
         let errors = process.stderr.take();
         let server = Self { line, process: std::sync::Mutex::new(process) };
         let mut word = [0; READY.len()];

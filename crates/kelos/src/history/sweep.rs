@@ -293,6 +293,12 @@ mod tests {
         let runs = of.iter().map(|(day, state, _)| run(*day, *state)).collect();
         let commit = Commit { workflows: vec![workflow()], slots, runs, sources: Map::new(), ..Commit::default() };
         store.commit(lease, &commit).unwrap();
+        // A turn a day, so that no clock has leapt.
+        for day in 1..=NOW / 86_400 {
+            let at = Timestamp::from_second(i64::try_from(day).unwrap() * 86_400).unwrap();
+            let registers = vec![("days".to_owned(), "last".to_owned(), Some(day.into()))];
+            store.commit(lease, &Commit { at, registers, ..Commit::default() }).unwrap();
+        }
         store
     }
 
