@@ -284,7 +284,7 @@ pub(super) fn unreadable(conn: &Connection, names: &Names, limit: usize) -> Resu
     Ok(rows)
 }
 
-/// Goes through the rows of a query. Rows that are damaged are told of by [`damage`].
+/// Goes through the rows of a query. Rows that are damaged are told of by [`damage`], or contradict the log.
 fn look(
     conn: &Connection,
     sql: &str,
@@ -295,10 +295,17 @@ fn look(
     while let Some(row) = rows.next()? {
         match look(row) {
             Ok(()) | Err(Fault::Damaged(_)) => {}
+            Err(Fault::Sql(error)) if is_of_value(&error) => {}
             Err(other) => return Err(other),
         }
     }
     Ok(())
+}
+
+/// Whether a column has a value of another type than it is written with.
+fn is_of_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+    matches!(error, InvalidColumnType(..) | FromSqlConversionFailure(..) | IntegralValueOutOfRange(..))
 }
 
 /// Tells of a row that can't be read.
