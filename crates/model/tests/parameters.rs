@@ -173,7 +173,10 @@ fn a_definition_tells_what_is_wrong_with_its_parameters() {
             json!({"day": {"type": "date", "default": "${year}/${month}"}}),
             "the default of day is filled in as \"2001/02\", expected a date",
         ),
-        (json!({"day": {"type": "date", "default": "${end_year}-01-01"}}), "the default of day is filled in as"),
+        (
+            json!({"day": {"type": "date", "default": "${end_year}-01-01"}}),
+            "the default of day has a part of a time that no slot has",
+        ),
     ] {
         let found = told(hourly(), parameters);
         assert!(found.starts_with(why), "{found}");

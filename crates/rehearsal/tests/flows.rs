@@ -134,7 +134,7 @@ fn a_flow_recovers_or_fails_as_its_steps_say() {
     );
     assert_eq!(
         project.words(
-            "runs: {'etl.extract': {gives: {files: []}}, 'etl.approve': {takes: 0}},
+            "runs: {'etl.extract': {gives: {files: []}}, 'etl.approve': {takes: 0, gives: {by: 'ann'}}},
              expect: {states: {'etl@2026-01-05T03:00Z': 'recovered'}}"
         ),
         "etl@2026-01-05T03:00Z: expected recovered, found succeeded, and no step failed\n  run 1 succeeded at 2026-01-05T03:02:00.001Z"

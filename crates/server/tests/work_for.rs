@@ -425,8 +425,9 @@ async fn what_a_server_refuses_is_said_with_a_hint() {
     let told = refused(remote(reports(), &token).labels(["two words"])).await;
     assert!(told.contains("use \"two words\" as a label of workers"), "{told}");
     let taken = TempDir::new().unwrap();
-    let program = Program::start(&server, Project::new("spare", "1.0"), &worker, &taken).await;
-    let told = refused(remote(Project::new("spare", "1.0"), &worker).folder(taken.path())).await;
+    let spare = server.token(&["worker", "author@spare"]).await;
+    let program = Program::start(&server, Project::new("spare", "1.0"), &spare, &taken).await;
+    let told = refused(remote(Project::new("spare", "1.0"), &spare).folder(taken.path())).await;
     assert!(told.contains("another worker is running there") && told.contains("`.folder(path)`"), "{told}");
     program.working.stop().await;
     server.stop().await;

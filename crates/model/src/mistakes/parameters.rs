@@ -73,11 +73,12 @@ fn unfilled(workflow: &Workflow) -> Vec<String> {
     }
     let templates = workflow.parameters.iter().filter(|parameter| parameter.has_template());
     let wrong = templates.filter_map(|parameter| {
-        let value = parameter.default_at(&values)?;
-        parameter.kind.accept(&value).is_none().then(|| {
-            let (name, kind) = (&parameter.name, &parameter.kind);
-            format!("the default of {name} is filled in as {}, expected {kind}", shown(&value))
-        })
+        let (name, kind) = (&parameter.name, &parameter.kind);
+        let Some(value) = parameter.default_at(&values) else {
+            return Some(format!("the default of {name} has a part of a time that no slot has, expected {kind}"));
+        };
+        let is_wrong = parameter.kind.accept(&value).is_none();
+        is_wrong.then(|| format!("the default of {name} is filled in as {}, expected {kind}", shown(&value)))
     });
     wrong.collect()
 }

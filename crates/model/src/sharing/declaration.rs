@@ -41,12 +41,12 @@ pub struct Share {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sees {
-    /// Workflows: the arguments and the outputs of their runs.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub runs: BTreeSet<Arc<str>>,
     /// Datasets: the facts about their partitions.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub datasets: BTreeSet<Arc<str>>,
+    /// Workflows: the arguments and the outputs of their runs.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub runs: BTreeSet<Arc<str>>,
     /// Signals, with their payloads.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub signals: BTreeSet<Arc<str>>,
@@ -56,18 +56,18 @@ pub struct Sees {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sends {
-    /// Workflows that they may start: event schedules run them, and jobs that wait for them open them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub starts: BTreeSet<Arc<str>>,
-    /// Programs whose ends they may report.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub ends: BTreeSet<Arc<str>>,
     /// Datasets whose partitions they may report.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub datasets: BTreeSet<Arc<str>>,
+    /// Programs whose ends they may report.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub ends: BTreeSet<Arc<str>>,
     /// Signals that they may give.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub signals: BTreeSet<Arc<str>>,
+    /// Workflows that they may start: event schedules run them, and jobs that wait for them open them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub starts: BTreeSet<Arc<str>>,
 }
 
 /// A declaration that can't be used. Completes "failed to …".

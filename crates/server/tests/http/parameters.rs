@@ -125,16 +125,17 @@ async fn walked(workflow: &str) -> Vec<String> {
 
 /// Workflows that depend on those of each kind, and a schedule whose mapping takes over what its program's runs give.
 const DEPENDENTS: &str = r#"
-    const job = celos.commandExternalService({ command: ["load", "${loaded}"] });
+    const job = celos.commandExternalService({ command: ["load"] });
+    const told = celos.commandExternalService({ command: ["tell", "${loaded}"] });
     const times = { schedule: "hourly", startTime: "2015-09-13T15:00Z", catchUp: "all", job };
     kelos.workflow("times", times);
-    kelos.workflow("after-times", { ...times, after: "times" });
+    kelos.workflow("after-times", { ...times, after: "times", job: told });
     celos.defineJobGraph({
         "jobs": { job_id: "{n}", externalService: job },
-        "after-jobs": { job_id: "{n}", depends_on: { app_name: ["jobs"] }, externalService: job }
+        "after-jobs": { job_id: "{n}", depends_on: { app_name: ["jobs"] }, externalService: told }
     }, { identifiers: { n: "integer" } });
     program("etl", job);
-    program("next", job);
+    program("next", told);
     schedule("told", "next").withProperties({ "triggering.properties.mapping": '{"loaded": "loaded"}' })
         .triggerOn(celos.programStatusTrigger("etl", "COMPLETED"));
 "#;
