@@ -103,7 +103,7 @@ fn what_can_not_be_written_to_standard_output_is_an_error() {
         assert!(err.ends_with(said), "{args:?}: {err}");
     }
     let mut piped = Command::new("sh");
-    piped.args(["-c", "\"$0\" types | true"]).arg(assert_cmd::cargo::cargo_bin!("kelos").to_path_buf());
+    piped.args(["-c", "\"$0\" types | true"]).arg(assert_cmd::cargo::cargo_bin!("kelos"));
     assert_eq!(Said::of(piped.current_dir(folder.path()).output().expect("sh")).err, "", "a broken pipe is quiet");
 }
 

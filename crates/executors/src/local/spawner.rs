@@ -124,6 +124,17 @@ impl Spawner {
     }
 }
 
+/// Executes the program of a fork server with its end of the line. The end in this process is closed, so that the end of the program is heard.
+fn execute(command: &[OsString], line: OwnedFd) -> io::Result<Child> {
+    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut process = Command::new(program);
+    // A shim is handed what its job declares, and passes on the rest of its environment.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_credential)) {
+        process.env_remove(name);
+    }
+    process.args(arguments).stdin(Stdio::from(line)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
+}
+
 impl ForkServer {
     /// Executes the program and waits until it is ready.
     fn start(command: &[OsString]) -> Result<Self, NoServer> {
@@ -131,14 +142,7 @@ impl ForkServer {
         let trouble = |source| NoServer::Spawn { program: program.to_string_lossy().into_owned(), source };
         let (line, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(|error| trouble(error.into()))?;
-        let mut start = Command::new(&program);
-        start.args(&command[1.min(command.len())..]);
-        // A shim is handed what its job declares, and passes on the rest of its environment.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_credential)) {
-            start.env_remove(name);
-        }
-        let start = start.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut process = start.spawn().map_err(trouble)?;
+        let mut process = execute(command, theirs).map_err(trouble)?;
         let errors = process.stderr.take();
         let server = Self { line, process: std::sync::Mutex::new(process) };
         let mut word = [0; READY.len()];
