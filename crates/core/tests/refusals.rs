@@ -18,7 +18,6 @@ fn all() -> Vec<Refusal> {
     let program = || WorkflowId::new("p").unwrap();
     let slot = || SlotRef::at(workflow(), Timestamp::UNIX_EPOCH);
     let job = || SlotRef::job(workflow(), "a_1".into());
-    let step = |text: &str| text.parse::<SlotRef>().unwrap();
     let backfill = || BackfillId::new("b").unwrap();
     let version = |text: &str| text.parse::<VersionChoice>().unwrap();
     let project = |n: u32| (n > 1).then(|| ProjectVersion::new(&format!("1.{n}")).unwrap());
@@ -63,6 +62,18 @@ fn all() -> Vec<Refusal> {
         Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(1) },
         Refusal::NoVersion { workflow: workflow(), version: version("#4"), known: defined(3) },
         Refusal::NoVersion { workflow: workflow(), version: version("1.5"), known: defined(20) },
+    ]
+    .into_iter()
+    .chain(of_callers())
+    .chain(of_steps())
+    .collect()
+}
+
+/// Those of callers and of the scheduler itself.
+fn of_callers() -> Vec<Refusal> {
+    let workflow = || WorkflowId::new("w").unwrap();
+    let slot = SlotRef::at(workflow(), Timestamp::UNIX_EPOCH);
+    vec![
         Refusal::NotAllowed { right: "operate", project: Some("reports".to_owned()) },
         Refusal::NotAllowed { right: "operate", project: None },
         Refusal::ReasonMissing { project: "reports".to_owned() },
@@ -72,8 +83,16 @@ fn all() -> Vec<Refusal> {
             project: "reports".into(),
             reference: Reference::Signal("refresh".into()),
         })),
-        Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot())),
+        Refusal::Broken(Breach::of_slot(Invariant::EventFits, &slot)),
         Refusal::TooMany { slots: 11, limit: 10 },
+    ]
+}
+
+/// Those of steps that are done again.
+fn of_steps() -> Vec<Refusal> {
+    let job = || SlotRef::job(WorkflowId::new("w").unwrap(), "a_1".into());
+    let step = |text: &str| text.parse::<SlotRef>().unwrap();
+    vec![
         Refusal::StepOfLiveRun(job(), SlotState::Running),
         Refusal::NeverRan(step("w@.order-42.load")),
         Refusal::NeverRan(step("w@.order-42.load:7")),
