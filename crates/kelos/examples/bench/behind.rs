@@ -24,11 +24,18 @@ const FIGURES: usize = 3;
 
 /// Ends runs one after the other.
 #[derive(Clone, Default)]
-struct Paced(Arc<(Mutex<VecDeque<(RunId, Reports)>>, Condvar)>);
+struct Paced(Arc<RunQueue>);
+
+/// Runs that have not ended yet.
+#[derive(Default)]
+struct RunQueue {
+    runs: Mutex<VecDeque<(RunId, Reports)>>,
+    came: Condvar,
+}
 
 impl Paced {
     fn work(&self) {
-        let (runs, came) = &*self.0;
+        let RunQueue { runs, came } = &*self.0;
         loop {
             let mut waiting = runs.lock().expect("a lock");
             let (run, reports) = loop {
@@ -46,8 +53,8 @@ impl Paced {
 
 impl Executor for Paced {
     fn start(&self, start: Start, reports: Reports) {
-        self.0.0.lock().expect("a lock").push_back((start.run, reports));
-        self.0.1.notify_one();
+        self.0.runs.lock().expect("a lock").push_back((start.run, reports));
+        self.0.came.notify_one();
     }
 
     fn check(&self, run: &RunId, _: Option<&str>, reports: Reports) {
