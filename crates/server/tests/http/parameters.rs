@@ -11,7 +11,7 @@ use crate::pages::{assert_says, form, page};
 use crate::support::{Reply, Server, moment, slot};
 
 const SCRIPT: &str = r#"
-    const job = celos.commandExternalService({ command: ["load", "${day}", "${rows}"] });
+    const job = celos.commandExternalService({ command: ["load"] });
     const day = { type: "date", default: "${year}-${month}-${day}", about: "the day to load" };
     kelos.workflow("times", { schedule: "hourly", startTime: "2015-09-13T15:00Z", catchUp: "all", job, parameters: { day, rows: 1000 } });
     celos.defineJobGraph({ jobs: { job_id: "{n}", externalService: job, parameters: { rows: 1000 } } }, { identifiers: { n: "integer" } });
