@@ -157,7 +157,7 @@ impl Rights<'_> {
         let may = |id: &&WorkflowId| scope.covers(self.sharing.project_of(id).map(|project| &**project));
         match workflows.iter().all(may) {
             true => Ok(()),
-            // Which projects they are of is not said.
+            // Their projects are not named.
             false => Err(Refusal::NotAllowed { right: Right::Operate.name(), project: None }),
         }
     }

@@ -321,7 +321,7 @@ impl App {
         let changes_definitions = Into::<Ask>::into(request.clone()).changes_definitions();
         let answer = self.handle().ask_under(by, warrant, request).await;
         if changes_definitions {
-            // Who has made or changed a definition sees it at once.
+            // The author of a change sees it at once.
             self.projects.outdate();
         }
         if let (Some(authority), Err(error)) = (authority, &answer) {

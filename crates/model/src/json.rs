@@ -194,7 +194,7 @@ fn beyond_text(json: &[u8], start: usize) -> usize {
 fn fits(number: &[u8]) -> bool {
     let Ok(number) = std::str::from_utf8(number) else { return true };
     if !number.contains(['.', 'e', 'E']) {
-        // What is neither is no number at all, and its reader says so.
+        // Anything else is not a number, and the reader of JSON reports it.
         let is_whole = number.strip_prefix('-').unwrap_or(number).bytes().all(|byte| byte.is_ascii_digit());
         return number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() || !is_whole || number == "-";
     }

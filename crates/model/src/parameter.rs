@@ -154,7 +154,7 @@ fn date(text: &str) -> Option<Date> {
 }
 
 /// Reads JSON of a text. What is written as anything but a text is that; any other text stays as it is, so that it reads as itself.
-/// None where a number of it would be rounded, or it is nested too deeply.
+/// Returns none if a number would be rounded, or if it is nested too deeply.
 fn json_of(text: &str) -> Option<Value> {
     match json::read(text.as_bytes()) {
         Ok(Value::String(_)) | Err(JsonError::Json(_) | JsonError::Utf16) => Some(text.into()),

@@ -41,7 +41,7 @@ impl Executor for Clocked {
     fn start(&self, start: Start, reports: Reports) {
         let due = start.run.slot.key.time().unwrap_or_default();
         let late = Timestamp::now().duration_since(due).try_into().unwrap_or_default();
-        // Nobody listens between two measurements.
+        // There is no listener between two measurements.
         let _ = self.0.send(late);
         reports.run(&start.run, Report::Ended { outcome: Outcome::Succeeded });
     }

@@ -80,7 +80,7 @@ pub(crate) async fn forward(State(app): State<App>, mut request: Request, next: 
         return match ForwardRequest::of(request).await {
             Ok(forwarding) => {
                 let answer = forwarding.send(&http, &log).await;
-                // Who has made something sees it at once, here as well.
+                // The author of a change sees it at once, here as well.
                 app.read_projects_anew();
                 answer
             }

@@ -138,7 +138,7 @@ impl Ownership {
     /// The workflows whose references the definition of a workflow may decide about, but for what it shares.
     fn concerned_by(&self, id: &WorkflowId) -> BTreeSet<WorkflowId> {
         let known = self.workflows.get(id).into_iter().flat_map(|member| &member.references);
-        // Who waits for a thing may own it.
+        // A project that waits for a thing may own it.
         let awaited = known.map(Reference::referent).filter(|one| !matches!(one, Referent::Workflow(_)));
         let named = awaited.chain([Referent::Workflow(id.clone())]);
         let referring = named.flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>());
