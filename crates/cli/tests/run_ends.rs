@@ -27,7 +27,7 @@ fn a_run_whose_folder_is_removed_ends_as_unknown() {
 
 #[test]
 fn a_run_whose_folder_is_moved_is_ended_and_its_outcome_is_unknown() {
-    let said = run_job(&app("mv \"$(dirname \"$KELOS_OUTPUTS\")\" ../moved; sleep 1000"), &[]);
+    let said = run_job(&app("run=$(dirname \"$KELOS_OUTPUTS\"); mv \"$run\" \"$run-moved\" && sleep 1000"), &[]);
     let err = said.fails(1);
     assert!(err.contains("the folder of the run was removed or moved while it ran, so its command was ended"), "{err}");
 }
