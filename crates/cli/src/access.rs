@@ -12,7 +12,7 @@ use kelos_front::{Access, AccessSettings};
 use kelos_tls::Trust;
 #[cfg(feature = "openid")]
 use kelos_trust::SecretPlace;
-use kelos_trust::{OpenIdSettings, Provider, Rules, SessionKey, Token};
+use kelos_trust::{OpenIdSettings, Provider, Rules, SessionKey};
 
 use crate::failure::Failure;
 
@@ -49,10 +49,10 @@ pub(crate) fn of(
         Failure::bad(format!("read the key of sessions in {}: expected 32 bytes in base64", file.display()))
             .hint("remove the file: everybody then signs in again")
     })?;
-    let owner = kept(state, OWNER, || {
-        let token = Token::draw().map_err(|error| error.to_string())?;
-        Ok(token.reveal().to_owned())
-    })?;
+    let key = SessionKey::from_bytes(key);
+    // Nodes that share the key have the same owner, and know each other.
+    let owner = kept(state, OWNER, || Ok(key.token("owner").reveal().to_owned()))?;
+    let nodes = is_of_several.then(|| key.token("node").reveal().into());
     let required = options.auth || rules.is_some();
     let rules = rules.unwrap_or_default();
     let provider = rules.openid.as_ref().map(|settings| provider(settings, trust)).transpose()?;
@@ -60,9 +60,10 @@ pub(crate) fn of(
         required,
         rules,
         provider,
-        key: Some(SessionKey::from_bytes(key)),
+        key: Some(key),
         owner: Some(owner.trim().into()),
         worker,
+        nodes,
         open_to_workers: is_of_several,
     }))
 }

@@ -91,3 +91,28 @@ fn rules_of_addresses_hold_at_every_node_that_has_the_key_of_sessions() {
     assert_eq!(pause(&second, "10.2.2.3"), 401, "there is no rule for this client");
     assert!(second.stop().success());
 }
+
+#[test]
+fn nodes_with_one_key_of_sessions_know_each_other_and_have_one_owner() {
+    let (log, one, two) = (Folder::with(&[]), Folder::with(&[]), Folder::with(&[]));
+    let first = node_with(&log, &one, "one", &["--auth"]);
+    within(PATIENCE, "the first has its files", || one.path().join("owner.token").exists().then_some(()));
+    std::fs::copy(one.path().join("session.key"), two.path().join("session.key")).expect("the key is copied");
+    let second = node_with(&log, &two, "two", &["--auth"]);
+    let owner = |folder: &Folder| std::fs::read_to_string(folder.path().join("owner.token")).expect("a token");
+    assert_eq!(owner(&one), owner(&two));
+    // Each node reports to the leader without a token of its own, and the leader knows the owner at any node.
+    let asked = ["nodes", "--json", "--server", second.address(), "--token-file", "owner.token"];
+    within(PATIENCE, "the leader has heard of both", || {
+        let found: Value = serde_json::from_str(&two.run(&asked).out).unwrap_or_default();
+        let mut names: Vec<_> = found["nodes"].as_array()?.iter().map(|node| node["name"].clone()).collect();
+        names.sort_by_key(ToString::to_string);
+        (names == ["one", "two"]).then_some(())
+    });
+    let asked = ["workers", "--json", "--server", second.address(), "--token-file", "owner.token"];
+    within(PATIENCE, "both nodes run commands", || {
+        (two.run(&asked).out.matches("\"connected\":true").count() == 2).then_some(())
+    });
+    assert!(second.stop().success());
+    assert!(first.stop().success());
+}

@@ -55,6 +55,7 @@ struct AccessState {
     key: SessionKey,
     owner: Option<Arc<str>>,
     worker: Option<Arc<str>>,
+    nodes: Option<Arc<str>>,
     open_to_workers: bool,
     known: RwLock<DirectoryOfCommit>,
     tries: Mutex<Tries>,
@@ -114,6 +115,8 @@ pub struct AccessSettings {
     pub owner: Option<Arc<str>>,
     /// The token of workers on the same machine; none if the server takes no workers.
     pub worker: Option<Arc<str>>,
+    /// The token of the nodes over one log; none for a server with its own log.
+    pub nodes: Option<Arc<str>>,
     /// Whether workers and other nodes need no credential where none is required: those of one node of several.
     pub open_to_workers: bool,
 }
@@ -128,7 +131,7 @@ impl Access {
     /// The access by these settings.
     #[must_use]
     pub fn new(settings: AccessSettings) -> Access {
-        let AccessSettings { required, rules, provider, key, owner, worker, open_to_workers } = settings;
+        let AccessSettings { required, rules, provider, key, owner, worker, nodes, open_to_workers } = settings;
         // Without randomness no session can be signed either, so none is ever known by this key.
         let key = key.or_else(|| SessionKey::draw().ok()).unwrap_or_else(|| SessionKey::from_bytes([0; 32]));
         let known = DirectoryOfCommit {
@@ -145,6 +148,7 @@ impl Access {
             key,
             owner,
             worker,
+            nodes,
             open_to_workers,
             known: RwLock::new(known),
             tries: Mutex::default(),
@@ -159,6 +163,12 @@ impl Access {
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.0.required
+    }
+
+    /// The token by which a node is known to those that share its log and its key of sessions.
+    #[must_use]
+    pub fn token_of_nodes(&self) -> Option<Arc<str>> {
+        self.0.nodes.clone()
     }
 
     /// Whether the server takes workers.
@@ -276,9 +286,9 @@ impl Access {
         if is(&self.0.owner) {
             return Ok(Some(Identity::new(claimed(headers, door)?, Grants::all(), Credential::Owner, from)));
         }
-        if is(&self.0.worker) {
+        if is(&self.0.worker) || is(&self.0.nodes) {
             let grants = Grants::of(vec![Grant::everywhere(Role::Worker)]);
-            let actor = Actor::new(ActorKind::Worker, "worker");
+            let actor = Actor::new(ActorKind::Worker, if is(&self.0.nodes) { "node" } else { "worker" });
             return Ok(Some(Identity::new(actor, grants, Credential::Worker, from)));
         }
         let Some(token) = Token::read(&text) else { return Ok(None) };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
 use crate::provider::{ProviderVisit, VisitSecrets};
-use crate::token::draw_id;
+use crate::token::{Token, draw_id};
 
 /// How long a session lasts: a day at work.
 const LASTS: SignedDuration = SignedDuration::from_hours(12);
@@ -144,6 +144,13 @@ impl SessionKey {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(body).ok()?).ok()
     }
 
+    /// The token for a purpose, which every server with the key derives in the same way.
+    #[must_use]
+    pub fn token(&self, purpose: &str) -> Token {
+        let id = self.mac("id of a token", purpose).finalize().into_bytes();
+        Token::of_bytes(&self.mac("token", purpose).finalize().into_bytes().into(), &id)
+    }
+
     /// The proof that a form came from a page of this session: a foreign page can send the cookie, but can't read this.
     #[must_use]
     pub fn proof(&self, session: &str) -> String {
@@ -175,6 +182,16 @@ mod tests {
         for bad in ["", ".", &format!("{forged}.{mac}"), &format!("{forged}."), &text[..text.len() - 2]] {
             assert_eq!(key.read(bad, now), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_token_of_the_key_is_the_same_wherever_the_key_is() {
+        let key = SessionKey::draw().expect("a key");
+        let copy = SessionKey::from_bytes(*key.bytes());
+        assert_eq!(key.token("node").reveal(), copy.token("node").reveal());
+        assert!(Token::read(key.token("node").reveal()).is_some(), "it has the form of a token");
+        let others = [key.token("owner"), SessionKey::draw().expect("another").token("node")];
+        assert!(others.iter().all(|other| other.id() != key.token("node").id()));
     }
 
     #[test]

@@ -52,13 +52,18 @@ impl Token {
     /// # Errors
     /// When the machine has no randomness.
     pub fn draw() -> Result<Token, getrandom::Error> {
-        let mut bytes = [0; SECRET + ID];
-        getrandom::fill(&mut bytes)?;
-        let (secret, id) = bytes.split_at(SECRET);
+        let (mut secret, mut id) = ([0; SECRET], [0; ID]);
+        getrandom::fill(&mut secret)?;
+        getrandom::fill(&mut id)?;
+        Ok(Token::of_bytes(&secret, &id))
+    }
+
+    /// The token with this secret, whose id has the first of these bytes as letters.
+    pub(crate) fn of_bytes(secret: &[u8; SECRET], id: &[u8]) -> Token {
         let letter = |byte: &u8| char::from(b"0123456789abcdefghjkmnpqrstvwxyz"[usize::from(*byte & 31)]);
-        let id = TokenId(id.iter().map(letter).collect());
+        let id = TokenId(id.iter().take(ID).map(letter).collect());
         let text = format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret));
-        Ok(Token { id, text })
+        Token { id, text }
     }
 
     /// The token that a text is, if it has the form of one.

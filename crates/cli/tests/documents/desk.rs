@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 use crate::marks::Run;
-use crate::root;
 use crate::transcript::{Exchange, agrees, exchanges};
+use crate::{real, root};
 
 /// How long anything may take; only what is broken needs it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -27,10 +27,11 @@ pub(crate) const SERVER: &str = "KELOS_DOCUMENT_SERVER";
 const PROGRAM: &str = "KELOS_DOCUMENT_PROGRAM";
 
 /// Commands that go on until they are ended, and what each says when it is ready.
-const LASTING: [(&str, Role, &str); 6] = [
+const LASTING: [(&str, Role, &str); 7] = [
     ("kelos up", Role::Server, "Stop with Ctrl-C"),
     ("kelos serve", Role::Server, "its state is in "),
     ("python3 receiver.py", Role::Receiver, " at http"),
+    ("kelos worker --server", Role::Worker, "for runs"),
     ("kelos worker", Role::Helper, "is running"),
     ("kelos events -f", Role::Helper, ""),
     ("kelos shadow", Role::Helper, ""),
@@ -43,6 +44,8 @@ enum Role {
     Server,
     /// A program to which servers post, which does so, too.
     Receiver,
+    /// A worker of another machine, which does so, too.
+    Worker,
     /// A command that ends with its block.
     #[default]
     Helper,
@@ -57,6 +60,10 @@ pub(crate) struct Desk {
     servers: Vec<(PathBuf, String, Process)>,
     /// The program that servers post to, with its address.
     receiver: Option<(String, Process)>,
+    /// The workers of other machines.
+    workers: Vec<Process>,
+    /// The line with which the reader begins each terminal.
+    prologue: String,
 }
 
 /// A command that goes on in the background; it ends with this.
@@ -99,7 +106,9 @@ impl Process {
 
 impl Desk {
     pub(crate) fn new() -> Desk {
-        let desk = Desk { root: tempfile::tempdir().expect("a folder"), servers: Vec::new(), receiver: None };
+        let root_folder = tempfile::tempdir().expect("a folder");
+        let (servers, workers) = (Vec::new(), Vec::new());
+        let desk = Desk { root: root_folder, servers, receiver: None, workers, prologue: String::new() };
         copy(&root().join("samples"), &desk.path("samples"));
         symlink(root().canonicalize().expect("the repository").join("fixtures"), desk.path("fixtures"))
             .expect("a link");
@@ -149,6 +158,10 @@ impl Desk {
         }
         let mut script = Vec::new();
         for command in logical(&text) {
+            if command.starts_with("set -a; ") {
+                self.prologue = format!("{command}\n");
+                continue;
+            }
             if lasting(&command).is_some() || run.patiently {
                 self.script(&folder, &mut script)?;
             }
@@ -168,6 +181,7 @@ impl Desk {
         let value = |value: &str| match value {
             "SERVER" => self.server(folder).to_owned(),
             "RECEIVER" => self.receiver.as_ref().map_or_else(String::new, |(address, _)| address.clone()),
+            "POSTGRES" => real::postgres(),
             "HOUR" => utc(2, "%Y-%m-%dT%H:00Z"),
             "DAY" => utc(24, "%Y-%m-%d"),
             text if text.contains(':') => text.to_owned(),
@@ -244,7 +258,7 @@ impl Desk {
 
     /// Starts a command in the background, and waits until it is ready. Servers go on until the end of the document.
     fn start(&mut self, folder: &Path, command: &str, background: &mut Vec<Process>) -> Result<(), String> {
-        let lasting_ones = self.servers.len() + usize::from(self.receiver.is_some());
+        let lasting_ones = self.servers.len() + self.workers.len() + usize::from(self.receiver.is_some());
         let output = self.path(&format!("output-{lasting_ones}-{}", background.len()));
         let file = fs::File::create(&output).expect("a file");
         let errors = file.try_clone().expect("a file");
@@ -264,6 +278,7 @@ impl Desk {
                 self.servers.push((place, address()?, process));
             }
             Role::Receiver => self.receiver = Some((address()?, process)),
+            Role::Worker => self.workers.push(process),
             Role::Helper => background.push(process),
         }
         Ok(())
@@ -283,7 +298,7 @@ impl Desk {
     fn command(&self, folder: &Path, script: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("/bin/sh");
-        command.args(["-e", "-c", script]).current_dir(folder).stdin(Stdio::null());
+        command.args(["-e", "-c", &format!("{}{script}", self.prologue)]).current_dir(folder).stdin(Stdio::null());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("KELOS_") || name.starts_with("STOLOS_"))
         {
             command.env_remove(name);

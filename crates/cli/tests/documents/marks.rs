@@ -9,6 +9,17 @@ pub(crate) struct Block {
     pub(crate) text: Vec<String>,
 }
 
+impl Block {
+    /// The real server without which it makes no sense.
+    pub(crate) fn server(&self) -> Option<&str> {
+        match &self.mark {
+            Mark::Run(run) => run.on.as_deref(),
+            Mark::File(_, names) => names.iter().any(|(_, value)| value == "POSTGRES").then_some("postgres"),
+            Mark::By(_) | Mark::Not => None,
+        }
+    }
+}
+
 pub(crate) enum Mark {
     /// `<!-- run … -->`
     Run(Run),
@@ -35,6 +46,8 @@ pub(crate) struct Run {
     pub(crate) unserved: bool,
     /// A program that it calls, and a laptop may lack.
     pub(crate) needs: Option<String>,
+    /// The real server that it needs, by the name that `servers/run` has for it.
+    pub(crate) on: Option<String>,
     /// The folder, below a copy of the repository.
     pub(crate) folder: String,
     /// What the document says, and what stands for it here.
@@ -73,7 +86,7 @@ fn mark(words: &str) -> Result<Option<Mark>, String> {
     }
 }
 
-/// `[anew] [patiently] [roughly] [served|unserved] [needs PROGRAM] [in FOLDER] [with NAME = VALUE, NAME = VALUE]`
+/// `[anew] [patiently] [roughly] [served|unserved] [needs PROGRAM] [on SERVER] [in FOLDER] [with NAME = VALUE, NAME = VALUE]`
 fn run(words: &str) -> Result<Run, String> {
     let (words, pairs) = words.split_once(" with ").unwrap_or((words, ""));
     let mut run = Run { names: names(pairs)?, ..Run::default() };
@@ -86,10 +99,11 @@ fn run(words: &str) -> Result<Run, String> {
             "served" => run.served = true,
             "unserved" => run.unserved = true,
             "needs" => run.needs = Some(words.next().ok_or("expected a program after needs")?.to_owned()),
+            "on" => run.on = Some(words.next().ok_or("expected a server after on")?.to_owned()),
             "in" => words.next().ok_or("expected a folder after in")?.clone_into(&mut run.folder),
             _ => {
                 return Err(format!(
-                    "expected anew, patiently, roughly, served, unserved, needs PROGRAM, in FOLDER or with NAME = VALUE, found {word}"
+                    "expected anew, patiently, roughly, served, unserved, needs PROGRAM, on SERVER, in FOLDER or with NAME = VALUE, found {word}"
                 ));
             }
         }

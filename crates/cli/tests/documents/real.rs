@@ -1,4 +1,5 @@
-//! Prometheus itself, set up as docs/metrics.md says: it has the numbers, and understands the rules and the dashboard.
+//! Documents with real servers: blocks of commands that need one, and Prometheus itself, set up as docs/metrics.md says: it has the
+//! numbers, and understands the rules and the dashboard.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -110,6 +111,37 @@ fn collect(value: &Value, found: &mut Vec<String>) {
         Value::Array(all) => all.iter().for_each(|one| collect(one, found)),
         _ => {}
     }
+}
+
+/// The address of the database that `servers/run` started, with its password.
+pub(crate) fn postgres() -> String {
+    let of = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name}, which servers/run sets"));
+    let password = fs::read_to_string(of("KELOS_TEST_POSTGRES_PASSWORD_FILE")).expect("a password");
+    of("KELOS_TEST_POSTGRES").replacen('@', &format!(":{}@", password.trim()), 1)
+}
+
+#[test]
+#[ignore = "needs a real server: servers/run with postgres -- cargo test -- --ignored real::"]
+fn the_guide_to_several_machines_does_what_it_says() {
+    let document = fs::read_to_string(root().join("docs/nodes.md")).expect("a document");
+    let mut desk = Desk::new();
+    let mut ran = 0;
+    for block in marks::blocks(&document).expect("marks") {
+        let server = block.server().map(str::to_owned);
+        let done = match &block.mark {
+            Mark::File(name, names) => {
+                desk.write(name, names, &block.text);
+                Ok(())
+            }
+            Mark::Run(run) if server.as_deref() == Some("postgres") => {
+                ran += 1;
+                desk.run(run, &block.text)
+            }
+            _ => Ok(()),
+        };
+        done.unwrap_or_else(|wrong| panic!("docs/nodes.md:{}: {wrong}", block.line));
+    }
+    assert!(ran > 5, "{ran} blocks were run");
 }
 
 #[test]

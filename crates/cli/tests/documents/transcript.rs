@@ -61,7 +61,12 @@ fn steady(line: &str, roughly: bool) -> String {
     let line = time.replace_all(line.trim_end(), "TIME");
     let line = duration.replace_all(&line, "DURATION");
     let number = Regex::new(r"\d+(,\d\d\d)*").expect("a pattern");
-    if roughly { number.replace_all(&line, "NUMBER").into_owned() } else { line.into_owned() }
+    if !roughly {
+        return line.into_owned();
+    }
+    // Columns are as wide as what is in them.
+    let gap = Regex::new(" {2,}").expect("a pattern");
+    gap.replace_all(&number.replace_all(&line, "NUMBER"), "  ").into_owned()
 }
 
 #[test]
