@@ -43,11 +43,27 @@ impl Core {
     /// held before a moment.
     pub(crate) fn judge_held(&mut self, only: &WorkflowFilter, before: Option<Timestamp>, looks: &mut Budget) {
         let about = About { only, before };
-        for program in self.programs.to_judge() {
-            let done = self.judge_line(&program, &about, looks.of(&program));
-            looks.use_up(program, done);
+        if looks.is_for_all() {
+            for program in self.programs.to_judge() {
+                self.judge_share(program, &about, looks);
+            }
+        } else {
+            self.programs.line_up();
+            while looks.is_left()
+                && let Some(program) = self.programs.take_next()
+            {
+                let done = self.judge_share(program, &about, looks);
+                self.programs.charge(done);
+            }
         }
         self.programs.admitted(&about, |program| looks.of(program) == 0);
+    }
+
+    /// Evaluates the share of a program. Returns how many slots that were.
+    fn judge_share(&mut self, program: WorkflowId, about: &About<'_>, looks: &mut Budget) -> usize {
+        let done = self.judge_line(&program, about, looks.of(&program));
+        looks.use_up(program, done);
+        done
     }
 
     /// Evaluates the held slots of a program that something woke, or the clock, beginning with those that were held

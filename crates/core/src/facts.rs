@@ -11,6 +11,7 @@ use crate::budget::share;
 use crate::mandate::Mandate;
 use crate::past::PastOf;
 use crate::requests::{POSITIONS, RefusedSignal, SignalFlow, SourcePosition, Tell};
+use crate::rota::both_ends;
 use crate::workflows::{CronTimes, MOST_MISSED, Misfires, WorkflowState};
 use crate::{Core, FactTally};
 
@@ -175,12 +176,16 @@ impl Core {
         self.arm_firing(id);
     }
 
-    /// Counts the cron times that have passed, in order and at most a share for each program. The rest is due with the
-    /// next turn.
+    /// Counts the cron times that have passed, in order and at most a share for each program. Of too many programs it serves those that have
+    /// waited longest, and the latest. The rest is due with the next turn.
     pub(crate) fn fire_due(&mut self) {
         let mut passed = self.firings.passed(self.now);
         let programs: BTreeSet<_> = passed.iter().map(|(_, id)| self.programs.of(id)).collect();
         let most = share(MOST_MISSED, programs.len());
+        if programs.len() > MOST_MISSED {
+            let left = MOST_MISSED.saturating_sub(self.firings.count());
+            passed = both_ends(passed.into_iter().collect(), left).into_iter().collect();
+        }
         while let Some((_, id)) = passed.pop_first() {
             if self.firings.use_up(self.programs.of(&id), most) {
                 self.fire_next(&id);

@@ -53,6 +53,11 @@ impl Firings {
         may
     }
 
+    /// The number of cron times that the turn has counted.
+    pub(crate) fn count(&self) -> usize {
+        self.counted.values().sum()
+    }
+
     /// Notes that the turn counts all times up to a moment. Returns whether it had not done so before.
     pub(crate) fn begin(&mut self, now: Timestamp) -> bool {
         self.counted_at.replace(now) != Some(now)
@@ -105,6 +110,7 @@ mod tests {
         let mut firings = Firings::default();
         assert_eq!([1, 2, 3].map(|_| firings.use_up(&id("p"), 2)), [true, true, false]);
         assert!(firings.use_up(&id("q"), 2), "another program has a share of its own");
+        assert_eq!(firings.count(), 3);
         assert_eq!([at(1), at(1), at(2)].map(|now| firings.begin(now)), [true, false, true]);
         firings.settle();
         assert!(firings.use_up(&id("p"), 2) && firings.begin(at(2)), "the next turn counts anew");

@@ -14,37 +14,65 @@ use crate::past::PastOf;
 use crate::planner::{Draw, Next, Plan, PlanPart, UpstreamPage, free_of_slots, next_planning};
 use crate::{Core, WorkflowFilter};
 
+/// The least that is planned of a workflow when a tick can't plan all: a part of the most slots of a tick. Each workflow that is planned
+/// costs a row and an event besides its slots.
+const LEAST_PLANNED: usize = 64;
+
 impl Core {
+    /// Plans the workflows that are due, a share of each. When they are too many, those with the latest times and those that have waited
+    /// longest go first, until the tick has planned enough.
+    pub(crate) fn plan_due<E>(&mut self, only: &WorkflowFilter, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
+        let mut budget = Budget::in_shares_of(most, self.planner.count_due(), most / LEAST_PLANNED);
+        if budget.is_for_all() {
+            let due = self.planner.take_due(only);
+            due.iter().for_each(|id| self.arm_firing(id));
+            self.fire_due();
+            return due.iter().try_for_each(|id| self.plan(id, budget.of(id), past).map(drop));
+        }
+        self.planner.line_up_due(&self.workflows, self.now);
+        while budget.is_left()
+            && let Some(id) = self.planner.take_next_due(only)
+        {
+            self.arm_firing(&id);
+            let slots = self.plan(&id, budget.of(&id), past)?;
+            self.planner.charge_due(slots);
+            budget.use_up(id, slots);
+        }
+        self.fire_due();
+        Ok(())
+    }
+
     /// Plans the times of the window that are not planned yet, as a limited number of slots or as a backlog. Draws from
-    /// the backlog, and sets the timer for the next time.
-    pub(crate) fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(workflow) = self.workflows.known(id).filter(|workflow| workflow.is_open()) else { return Ok(()) };
+    /// the backlog, and sets the timer for the next time. Returns the number of slots, at least one for each part.
+    fn plan<E>(&mut self, id: &WorkflowId, most: usize, past: PastOf<'_, E>) -> Result<usize, E> {
+        let Some(workflow) = self.workflows.known(id).filter(|workflow| workflow.is_open()) else { return Ok(0) };
         // Event schedules, programs and unresolved schedules have no times.
-        let Some(schedule) = workflow.ticks().cloned() else { return Ok(()) };
+        let Some(schedule) = workflow.ticks().cloned() else { return Ok(0) };
         if self.slots.earlier_schedule(id, &workflow.planned().schedule).is_some() {
             // The times of the earlier schedule become slots first, so that planning by the present one knows them.
             self.planner.draw_soon(id);
-            return Ok(());
+            return Ok(0);
         }
         if let Some(misfires) = self.planner.misfires(workflow, &schedule, self.now) {
             self.pass_over(id, misfires);
         }
-        let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
+        let Some(workflow) = self.workflows.known(id) else { return Ok(0) };
         let next = next_planning(workflow, &schedule, self.now);
         let Plan { parts, is_whole } = self.planner.plan(id, workflow, &schedule, self.now, most);
+        let mut planned = 0;
         for part in parts {
-            self.plan_part(id, part, past)?;
+            planned += self.plan_part(id, part, past)?.max(1);
         }
         if !is_whole {
             self.planner.plan_soon(id);
-            return Ok(());
+            return Ok(planned);
         }
         self.cover_ahead(id, &schedule, next, past)?;
         self.planner.draw_soon(id);
         let backlog = self.planner.backlog(id, &self.workflows, &self.slots, &self.permits);
         let free_at = backlog.and_then(|backlog| backlog.free_at(&schedule, self.now));
         self.wakes.plan_at(id, next.into_iter().chain(free_at).min());
-        Ok(())
+        Ok(planned)
     }
 
     /// Covers the times to come that have slots already, which another scheduler or an earlier schedule left: what has ended is not
@@ -80,9 +108,9 @@ impl Core {
         self.turn.log_workflow(self.now, id, WorkflowEvent::Missed { range, times });
     }
 
-    /// Plans the times of a range that have no slots yet.
-    fn plan_part<E>(&mut self, id: &WorkflowId, part: PlanPart, past: PastOf<'_, E>) -> Result<(), E> {
-        let Some(workflow) = self.workflows.known(id) else { return Ok(()) };
+    /// Plans the times of a range that have no slots yet. Returns the number of slots.
+    fn plan_part<E>(&mut self, id: &WorkflowId, part: PlanPart, past: PastOf<'_, E>) -> Result<usize, E> {
+        let Some(workflow) = self.workflows.known(id) else { return Ok(0) };
         let range = part.range();
         let is_fed = workflow.is_fed();
         if !is_fed && workflow.may_have_slots_from(range.start) {
@@ -113,7 +141,7 @@ impl Core {
         }
         self.workflows.cover(id, range);
         self.turn.log_workflow(self.now, id, WorkflowEvent::Planned { range, slots, backlog });
-        Ok(())
+        Ok(usize::try_from(slots).unwrap_or(usize::MAX))
     }
 
     /// Puts those parts of a stretch that contain times into the backlog; none of the times has a slot. Returns the
@@ -149,13 +177,26 @@ impl Core {
         past: PastOf<'_, E>,
     ) -> Result<bool, E> {
         let mut any = false;
-        for id in self.planner.take_to_draw(only) {
-            let left = drawn.of(&id);
-            let done = self.draw(&id, left, past)?;
-            drawn.use_up(id, done);
-            any |= done > 0;
+        if drawn.is_for_all() {
+            for id in self.planner.take_to_draw(only) {
+                any |= self.draw_share(id, drawn, past)?;
+            }
+            return Ok(any);
+        }
+        self.planner.line_up_to_draw();
+        for _ in 0..self.planner.count_to_draw() {
+            let next = if drawn.is_left() { self.planner.take_next_to_draw(only) } else { None };
+            let Some(id) = next else { break };
+            any |= self.draw_share(id, drawn, past)?;
         }
         Ok(any)
+    }
+
+    /// Makes slots of the next times of a backlog, up to its share. Returns whether there were any, or whether more is known now.
+    fn draw_share<E>(&mut self, id: WorkflowId, drawn: &mut Budget, past: PastOf<'_, E>) -> Result<bool, E> {
+        let done = self.draw(&id, drawn.of(&id), past)?;
+        drawn.use_up(id, done);
+        Ok(done > 0)
     }
 
     /// Makes slots of the next times of a backlog, up to a limit. Returns the number of times that it handled.

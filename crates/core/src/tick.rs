@@ -5,6 +5,7 @@ use kelos_model::WorkflowId;
 use crate::budget::{Budget, share};
 use crate::past::PastOf;
 use crate::programs::About;
+use crate::rota::both_ends;
 use crate::wakes::Due;
 use crate::{Core, WorkflowFilter};
 
@@ -17,13 +18,7 @@ impl Core {
             self.workflows.ids().for_each(|id| self.planner.plan_soon(id));
             self.wakes.probes.ask_all(only, self.now);
         }
-        let to_plan = self.planner.take_due(only);
-        to_plan.iter().for_each(|id| self.arm_firing(id));
-        self.fire_due();
-        let planned = share(most, to_plan.len());
-        for id in to_plan {
-            self.plan(&id, planned, past)?;
-        }
+        self.plan_due(only, most, past)?;
         self.wakes.probes.ask_due(self.now, most);
         // A slot that was held before is ahead of one that waits for its trigger, and is evaluated first.
         let mut held = Budget::new(most, self.programs.woken());
@@ -54,7 +49,7 @@ impl Core {
                     break;
                 }
             }
-            if recalled {
+            if recalled && looks.is_for_all() {
                 // An evaluation that only showed what had to be read does not count.
                 looks = Budget::new(most, self.wakes.dirty.workflows().count());
             }
@@ -69,12 +64,13 @@ impl Core {
         Ok(())
     }
 
-    /// Fires the timers that are due, a share for each workflow.
+    /// Fires the timers that are due, a share for each workflow. Of too many workflows it serves those that have waited longest, and the
+    /// latest.
     fn fire_timers(&mut self, most: usize) {
         let due = self.wakes.due(self.now);
-        let most = share(most, due.len());
-        for id in due {
-            self.fire_timers_of(&id, most);
+        let share = share(most, due.len());
+        for id in both_ends(due, most) {
+            self.fire_timers_of(&id, share);
         }
         self.fire_due();
     }

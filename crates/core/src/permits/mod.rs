@@ -13,7 +13,6 @@ mod queue;
 mod queue_id;
 mod rates;
 mod requests;
-mod starved;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -38,10 +37,10 @@ pub(crate) use queue::{LinePosition, Position, Queue, Terms};
 pub(crate) use queue_id::QueueId;
 use requests::Requests;
 pub(crate) use requests::{Party, ReportAge, RequestId, WaitingRequest};
-use starved::HeldBack;
 
 use crate::breaches::Breaches;
 use crate::filter::WorkflowFilter;
+use crate::rota::Rota;
 use crate::workers::Offer;
 
 /// The readiness of queued slots, as the scheduler judges it.
@@ -56,8 +55,8 @@ pub(crate) struct Permits {
     queues: BTreeMap<QueueId, Queue>,
     pools: Pools,
     offers: Offers,
-    /// Workflows whose queued slots wait only for the limit on all runs.
-    starved: HeldBack,
+    /// Workflows whose queued slots wait only for the limit on all runs, with the times of their next slots.
+    starved: Rota<QueueId>,
     /// Workflows that may have a free permit and a queued slot.
     woken: BTreeSet<QueueId>,
     requests: Requests,
@@ -105,7 +104,7 @@ impl Permits {
             queues: BTreeMap::new(),
             pools: Pools::default(),
             offers: Offers::default(),
-            starved: HeldBack::default(),
+            starved: Rota::default(),
             woken: BTreeSet::new(),
             requests: Requests::default(),
             are_doubted: false,

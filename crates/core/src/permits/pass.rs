@@ -70,7 +70,9 @@ impl<'a> Pass<'a> {
     /// comes after those that still wait.
     fn serve_starved(&mut self) {
         while self.permits.has_place() {
-            let Some(id) = self.permits.starved.take_next(self.only) else { break };
+            let only = self.only;
+            let Some(id) = self.permits.starved.take_next(|id| allows(only, &id.workflow)) else { break };
+            self.permits.starved.charge(1);
             let Some(queue) = self.permits.queues.get(&id) else {
                 self.no_queue(&id);
                 continue;

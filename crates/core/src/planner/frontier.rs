@@ -16,7 +16,8 @@ use kelos_model::trigger::{Prerequisite, Prerequisites};
 use kelos_model::{Breach, Invariant, SlotKey, SlotRef, Stretch, WorkflowId};
 
 use crate::breaches::Breaches;
-use crate::filter::{WorkflowFilter, take_allowed};
+use crate::due_set::DueSet;
+use crate::filter::WorkflowFilter;
 use crate::moments::TICK;
 use crate::permits::Position;
 use crate::workflows::Workflows;
@@ -28,7 +29,7 @@ pub(super) struct Frontier {
     /// The workflows that depend on the slots of another, each with its prerequisite.
     dependents: BTreeMap<WorkflowId, Vec<(WorkflowId, Prerequisite)>>,
     /// The workflows whose backlogs may have times that become slots.
-    woken: BTreeSet<WorkflowId>,
+    woken: DueSet,
     /// The positions from which on no more is queued for now, because enough is.
     cutoffs: BTreeMap<WorkflowId, Cutoff>,
     breaches: Breaches,
@@ -81,7 +82,7 @@ pub(crate) struct UpstreamCheck {
 impl Frontier {
     /// Has slots made of a workflow's backlog, if any may run.
     pub(super) fn wake(&mut self, id: &WorkflowId) {
-        self.woken.insert(id.clone());
+        self.woken.insert(id);
     }
 
     /// Notes the first time of a backlog that may run and is not queued; none if there is no such time.
@@ -109,7 +110,7 @@ impl Frontier {
         let Some(cutoff) = self.cutoffs.get_mut(id).filter(|cutoff| *position < cutoff.position) else { return };
         cutoff.ahead = cutoff.ahead.saturating_sub(1);
         if cutoff.ahead < cutoff.fewest {
-            self.woken.insert(id.clone());
+            self.woken.insert(id);
         }
     }
 
@@ -130,7 +131,17 @@ impl Frontier {
 
     /// Takes the workflows whose backlogs may have times that become slots.
     pub(super) fn take_woken(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-        take_allowed(&mut self.woken, only, |id| id)
+        self.woken.take_all(only)
+    }
+
+    /// Puts these workflows in order.
+    pub(super) fn line_up_woken(&mut self) {
+        self.woken.line_up(|_| None);
+    }
+
+    /// Takes the one of them that has waited longest.
+    pub(super) fn take_next_woken(&mut self, only: &WorkflowFilter) -> Option<WorkflowId> {
+        self.woken.take_next(only)
     }
 
     /// Sets the prerequisites of a workflow's slots; none if anything but time and success may decide.
@@ -184,7 +195,7 @@ impl Frontier {
     /// slot, once all upstream slots of it have succeeded.
     pub(super) fn succeeded(&mut self, dependent: &SlotRef, upstream: &Prerequisite, position: &Position) {
         if self.cutoffs.get(&dependent.workflow).is_none_or(|cutoff| *position < cutoff.position) {
-            self.woken.insert(dependent.workflow.clone());
+            self.woken.insert(&dependent.workflow);
         }
         // Only slots of times are in backlogs.
         let Some(time) = dependent.key.time() else { return };
@@ -205,7 +216,7 @@ impl Frontier {
         for (upstream, successes) in self.workflows.get_mut(id).into_iter().flat_map(|one| &mut one.upstream) {
             if matches!(upstream, Prerequisite::Periods(_)) {
                 successes.asked = RangeSet::default();
-                self.woken.insert(id.clone());
+                self.woken.insert(id);
             }
         }
     }

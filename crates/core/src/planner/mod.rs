@@ -22,7 +22,8 @@ pub(crate) use backlog::{BacklogOf, Draw, Next, free_of_slots};
 pub(crate) use upstream_page::UpstreamPage;
 
 use crate::Config;
-use crate::filter::{WorkflowFilter, take_allowed};
+use crate::due_set::DueSet;
+use crate::filter::WorkflowFilter;
 use crate::moments::TICK;
 use crate::permits::{Permits, Position};
 use crate::slots::SlotTable;
@@ -32,7 +33,7 @@ use frontier::{Cutoff, Frontier};
 /// The workflows to be planned, and the readiness of backlogs.
 pub(crate) struct Planner {
     /// The workflows whose schedule may have new times, or whose backlog more slots.
-    due: BTreeSet<WorkflowId>,
+    due: DueSet,
     frontier: Frontier,
     /// The settings, of which the planning window and the frontier count here.
     config: Config,
@@ -67,12 +68,12 @@ impl PlanPart {
 
 impl Planner {
     pub(crate) fn new(config: &Config) -> Planner {
-        Planner { due: BTreeSet::new(), frontier: Frontier::default(), config: config.clone() }
+        Planner { due: DueSet::default(), frontier: Frontier::default(), config: config.clone() }
     }
 
     /// Marks a workflow for planning with the next tick.
     pub(crate) fn plan_soon(&mut self, id: &WorkflowId) {
-        self.due.insert(id.clone());
+        self.due.insert(id);
     }
 
     /// Takes the first breach out, if there is one.
@@ -80,9 +81,30 @@ impl Planner {
         self.frontier.take_breach()
     }
 
+    /// The number of workflows to be planned.
+    pub(crate) fn count_due(&self) -> usize {
+        self.due.len()
+    }
+
     /// Takes the workflows to be planned that a tick includes.
     pub(crate) fn take_due(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
-        take_allowed(&mut self.due, only, |id| id)
+        self.due.take_all(only)
+    }
+
+    /// Puts the workflows to be planned in order, each with the first time that is not planned.
+    pub(crate) fn line_up_due(&mut self, workflows: &Workflows, now: Timestamp) {
+        let config = &self.config;
+        self.due.line_up(|id| Some(first_unplanned(workflows.get(id)?, config, now)));
+    }
+
+    /// Takes the next workflow to be planned, of those that a tick includes.
+    pub(crate) fn take_next_due(&mut self, only: &WorkflowFilter) -> Option<WorkflowId> {
+        self.due.take_next(only)
+    }
+
+    /// Notes how many slots were planned of the workflow that was taken last.
+    pub(crate) fn charge_due(&mut self, slots: usize) {
+        self.due.charge(slots);
     }
 
     /// Whether a tick has something to plan or to draw from a backlog.
@@ -107,7 +129,7 @@ impl Planner {
         let is_plain = definition.wait_timeout_seconds.is_none() && definition.constraints.is_empty();
         let may_be_left = is_plain && definition.keys.jobs().is_none();
         self.frontier.agree(id, definition.trigger.prerequisites().filter(|_| may_be_left));
-        self.due.insert(id.clone());
+        self.due.insert(id);
     }
 
     /// The unplanned times in the window of a workflow: up to `most` slots, or a backlog.
@@ -119,8 +141,7 @@ impl Planner {
         now: Timestamp,
         most: usize,
     ) -> Plan {
-        let (due, bounds) = (schedule.due_in(Range::new(self.window_start(now), now)), workflow.bounds(schedule));
-        let window = Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end));
+        let window = window(workflow, schedule, &self.config, now);
         let room = self.frontier.prerequisites(id).map(|_| self.config.most_planned(workflow.definition()));
         let mut left = most;
         let mut parts = Vec::new();
@@ -150,12 +171,7 @@ impl Planner {
         schedule: &CronSchedule,
         now: Timestamp,
     ) -> Option<PlanMisfires> {
-        let window_start = self.window_start(now);
-        workflow.definition().misfires(workflow.planned(), schedule, window_start, now)
-    }
-
-    fn window_start(&self, now: Timestamp) -> Timestamp {
-        now.checked_sub(self.config.planning_window).unwrap_or(Timestamp::MIN)
+        workflow.definition().misfires(workflow.planned(), schedule, window_start(&self.config, now), now)
     }
 
     /// The backlog of a workflow beside its queue; none if there is no such workflow.
@@ -175,7 +191,7 @@ impl Planner {
     /// Notes that ranges are newly in the backlog of a workflow.
     pub(crate) fn follow_backlog(&mut self, id: &WorkflowId, ranges: &RangeSet) {
         ranges.ranges().iter().for_each(|range| self.frontier.forget(id, *range));
-        self.due.insert(id.clone());
+        self.due.insert(id);
     }
 
     /// Has slots made of a workflow's backlog, if any may run.
@@ -188,9 +204,19 @@ impl Planner {
         self.frontier.count_woken()
     }
 
+    /// Puts these workflows in order.
+    pub(crate) fn line_up_to_draw(&mut self) {
+        self.frontier.line_up_woken();
+    }
+
     /// Takes the workflows whose backlogs may have times that become slots and that a tick includes.
     pub(crate) fn take_to_draw(&mut self, only: &WorkflowFilter) -> BTreeSet<WorkflowId> {
         self.frontier.take_woken(only)
+    }
+
+    /// Takes the one of these workflows that has waited longest, of those that wait since [`Planner::line_up_to_draw`].
+    pub(crate) fn take_next_to_draw(&mut self, only: &WorkflowFilter) -> Option<WorkflowId> {
+        self.frontier.take_next_woken(only)
     }
 
     /// Notes the first time of a backlog that may run and is not queued; none if there is no such time.
@@ -222,6 +248,25 @@ impl Planner {
     pub(crate) fn forget_periods(&mut self, id: &WorkflowId) {
         self.frontier.forget_periods(id);
     }
+}
+
+/// The range of times that are planned.
+fn window(workflow: &WorkflowState, schedule: &CronSchedule, config: &Config, now: Timestamp) -> Range {
+    let (due, bounds) = (schedule.due_in(Range::new(window_start(config, now), now)), workflow.bounds(schedule));
+    Range::new(due.start.max(workflow.opens_from()), due.end.min(bounds.end))
+}
+
+fn window_start(config: &Config, now: Timestamp) -> Timestamp {
+    now.checked_sub(config.planning_window).unwrap_or(Timestamp::MIN)
+}
+
+/// The first time of a workflow that is to be planned. One with nothing to plan comes before all others, because it takes no time.
+fn first_unplanned(workflow: &WorkflowState, config: &Config, now: Timestamp) -> Timestamp {
+    let first = workflow.ticks().and_then(|schedule| {
+        let gaps = workflow.planned().ranges.gaps(window(workflow, schedule, config, now));
+        gaps.into_iter().find_map(|gap| schedule.times(gap.start, gap.end).next())
+    });
+    first.unwrap_or(Timestamp::MAX)
 }
 
 /// The moment at which the next slot of a schedule is planned. A slot exists once it is due: the end of the window is

@@ -113,8 +113,25 @@ impl Programs {
     }
 
     /// The programs with held slots that something woke, or that there may be room for.
-    pub(crate) fn to_judge(&self) -> BTreeSet<WorkflowId> {
+    pub(crate) fn to_judge(&mut self) -> BTreeSet<WorkflowId> {
+        self.order.clear();
         self.woken.keys().chain(&self.to_admit).cloned().collect()
+    }
+
+    /// Puts these programs in order, each with the moment since which its first slot is held.
+    pub(crate) fn line_up(&mut self) {
+        let since = |program: &WorkflowId| self.woken.get(program)?.first().map(|position| position.since);
+        self.order.line_up(self.woken.keys().chain(&self.to_admit), since);
+    }
+
+    /// Takes the next of these programs.
+    pub(crate) fn take_next(&mut self) -> Option<WorkflowId> {
+        self.order.take_next(|_| true)
+    }
+
+    /// Notes how many held slots of the program were evaluated that was taken last.
+    pub(crate) fn charge(&mut self, slots: usize) {
+        self.order.charge(slots);
     }
 
     /// The number of programs with held slots that something woke.

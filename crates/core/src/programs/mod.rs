@@ -17,6 +17,7 @@ use kelos_model::{Breach, Invariant, Slot, SlotRef, SlotState, WorkflowId};
 pub(crate) use line::{About, HeldPosition};
 
 use crate::breaches::Breaches;
+use crate::rota::Rota;
 
 /// All programs.
 #[derive(Default)]
@@ -28,6 +29,8 @@ pub(crate) struct Programs {
     woken: BTreeMap<WorkflowId, BTreeSet<HeldPosition>>,
     /// The programs that may have room for a slot that waits for it.
     to_admit: BTreeSet<WorkflowId>,
+    /// The order of those with held slots to be evaluated when a tick can't serve them all.
+    order: Rota<WorkflowId>,
     breaches: Breaches,
 }
 

@@ -13,6 +13,7 @@ use crate::breaches::Breaches;
 use crate::budget::share;
 use crate::few::Few;
 use crate::filter::WorkflowFilter;
+use crate::rota::both_ends;
 
 /// The waits before a probe is asked again.
 #[derive(Debug, Clone, Copy)]
@@ -171,9 +172,9 @@ impl Probes {
     /// Sends the probes whose check is due or whose answer is overdue, a share for each workflow and up to a limit.
     pub(crate) fn ask_due(&mut self, now: Timestamp, most: usize) {
         let due: Vec<WorkflowId> = self.timers.due(now).map(|(_, id)| id.clone()).collect();
-        let most = share(most, due.len());
-        for id in due {
-            for _ in 0..most {
+        let share = share(most, due.len());
+        for id in both_ends(due, most) {
+            for _ in 0..share {
                 let Some(probe) = self.timers.pop(&id, now) else { break };
                 let Some(asking) = self.asked.get_mut(&probe) else {
                     self.breaches.report(Invariant::QuestionsHaveWaiters, &id);
