@@ -926,7 +926,7 @@ declare namespace celos {
     function isRunningInTestMode(): boolean;
     /** Replaces `${year}`, `${month}`, `${day}`, `${hour}`, `${minute}` and `${second}`. */
     function replaceTimeVariables(template: string, scheduledTime: ScheduledTime): string;
-    /** The value of a register, or null. When it changes the file is evaluated again. */
+    /** The value of a register, or null. When it changes the file is evaluated again. A bucket of another project needs its consent on servers with `--auth`. */
     function getRegister(bucket: string, key: string): Json;
     /** Calls a function for each register of a bucket, sorted by key. */
     function forEachRegister(bucket: string, fn: (key: string, value: Json) => void): void;
@@ -940,6 +940,8 @@ interface Sees {
     datasets?: string[];
     /** Signals, with their payloads. */
     signals?: string[];
+    /** Buckets of registers, which its scripts may read. */
+    registers?: string[];
 }
 
 /** The names of what another project may send. */

@@ -108,22 +108,30 @@ fn not_shared(loaded: &LoadResult) -> Vec<Problem> {
         Problem { severity, workflow, line, hint: Some(hint), ..problem }
     };
     let unshared = sharing.all_unshared().into_iter().filter_map(|one| {
-        let owners: Vec<String> =
-            sharing.owners(&one.reference.referent()).iter().map(|owner| format!("{owner}.js")).collect();
-        let hint = format!("in {}: {}", owners.join(" or "), one.line());
+        let owner = sharing.owner(&one.reference.referent())?;
+        let hint = format!("in {owner}.js: {}", one.line());
         let message = format!("{one}; it lies dormant on a server with --auth");
         Some(problem(one.workflow.as_ref()?, message, hint))
     });
-    let undeclared = sharing.undeclared().into_iter().filter_map(|(referent, owners)| {
-        let mut waiting = sharing.referring(&referent);
-        let (first, other) = (owners.first()?, owners.last()?);
-        let line = referent.awaited().allowing_line(other)?;
-        let names: Vec<&str> = owners.iter().map(|owner| &**owner).collect();
-        let message = format!("{referent} is awaited by {}, and none of them declares it", names.join(" and "));
-        let message = format!("{message}: on a server with --auth facts about it need a role for all of them");
-        Some(problem(waiting.next()?, message, format!("if it belongs to {first}, in {first}.js: {line}")))
+    let common = sharing.common().into_iter().filter_map(|(referent, waiting)| {
+        let names: Vec<&str> = waiting.iter().map(|project| &**project).collect();
+        let message = format!("{referent} is awaited by {}, and belongs to no project", names.join(" and "));
+        let message = format!("{message}: on a server with --auth facts about it need a role for all projects");
+        let hint = format!("if it is {0}'s, name it \"{0}.{1}\"", names.first()?, referent.name());
+        Some(problem(sharing.referring(&referent).next()?, message, hint))
     });
-    unshared.chain(undeclared).collect()
+    let reads = loaded.reads.iter().filter_map(|read| {
+        let missing = sharing.unshared_read(&read.project, &read.bucket)?;
+        let owner = sharing.owner(&missing.reference.referent())?;
+        let message = format!("{missing}; it is not loaded by a server with --auth");
+        let problem = Problem::error(&read.file, ProblemCode::NotShared, message);
+        Some(Problem {
+            severity: Severity::Warning,
+            hint: Some(format!("in {owner}.js: {}", missing.line())),
+            ..problem
+        })
+    });
+    unshared.chain(common).chain(reads).collect()
 }
 
 /// The numbers of slots that are opened, by workflow.

@@ -1,7 +1,7 @@
 //! The rights that requests need, checked in the turn that carries them out: nothing can change between the check and the effect.
 //!
 //! This is the one place that says what a request needs and for which projects. A new kind of request does not compile without. A fact
-//! needs the right for the projects that its subject belongs to, or their consent.
+//! needs the right for the project that its subject belongs to, or its consent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -197,7 +197,7 @@ impl Rights<'_> {
         })
     }
 
-    /// Whether a fact may be published: for each project that its subject belongs to there is the right, or that project lets one of those
+    /// Whether a fact may be published: there is the right for the project that its subject belongs to, or that project lets one of those
     /// for which there is the right send it. What belongs to nobody needs the right for all projects.
     fn may_publish(&self, fact: &Fact, scope: &Scope) -> bool {
         let Scope::Only(own) = scope else { return true };
@@ -206,14 +206,10 @@ impl Rights<'_> {
         }
         // Only Kelos itself reports times.
         let Some(reference) = Reference::of_fact(&fact.what) else { return false };
-        let owners = self.sharing.owners(&reference.referent());
-        let may = |owner: &Arc<str>| {
-            own.contains(owner) || own.iter().any(|project| self.sharing.consents(owner, project, &reference))
-        };
-        match owners.is_empty() {
+        match self.sharing.owner(&reference.referent()) {
             // A project that is still to come may have the name before it.
-            true => own.iter().any(|project| begins_with(reference.referent().name(), project)),
-            false => owners.iter().all(may),
+            None => own.iter().any(|project| begins_with(reference.referent().name(), project)),
+            Some(owner) => own.iter().any(|project| self.sharing.consents(owner, project, &reference)),
         }
     }
 
@@ -225,8 +221,8 @@ impl Rights<'_> {
             Target::Project(project) => Some((*project).into()),
             Target::Bucket(bucket) => bucket_project(self.sharing, bucket, self.warrant.scope(right)),
             Target::Fact(fact) => {
-                let owners = self.sharing.owners(&Reference::of_fact(&fact.what)?.referent());
-                owners.into_iter().find(|owner| self.warrant.view.has(owner))
+                let owner = self.sharing.owner(&Reference::of_fact(&fact.what)?.referent())?;
+                Some(owner.clone()).filter(|owner| self.warrant.view.has(owner))
             }
             Target::Anything => None,
         }

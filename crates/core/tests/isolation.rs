@@ -169,7 +169,7 @@ fn beta(shares: Value) -> Vec<Workflow> {
             "beta",
             "beta-waits",
             "beta-prog",
-            Trigger::Or { triggers: vec![signal("betasig"), partitions("betads")] },
+            Trigger::Or { triggers: vec![signal("beta.sig"), partitions("beta.ds")] },
         ),
         schedule("beta", "beta-next", "beta-prog", ended("beta-prog")),
     ];
@@ -190,6 +190,7 @@ fn kinds() -> Vec<Reference> {
             Reference::ReportEnd(_) => 7,
             Reference::ReportPartitions(_) => 8,
             Reference::GiveSignal(_) => 9,
+            Reference::Registers(_) => 10,
         }
     }
     let all = vec![
@@ -197,14 +198,15 @@ fn kinds() -> Vec<Reference> {
         Reference::Times(id("beta-load")),
         Reference::End(id("beta-prog")),
         Reference::Runs(id("beta-prog")),
-        Reference::Partitions("betads".into()),
-        Reference::Signal("betasig".into()),
+        Reference::Partitions("beta.ds".into()),
+        Reference::Signal("beta.sig".into()),
         Reference::Start(id("beta-prog")),
         Reference::ReportEnd(id("beta-prog")),
-        Reference::ReportPartitions("betads".into()),
-        Reference::GiveSignal("betasig".into()),
+        Reference::ReportPartitions("beta.ds".into()),
+        Reference::GiveSignal("beta.sig".into()),
+        Reference::Registers("beta.state".into()),
     ];
-    assert!(all.iter().map(number).eq(0..10), "each kind once");
+    assert!(all.iter().map(number).eq(0..11), "each kind once");
     all
 }
 
@@ -217,16 +219,17 @@ fn consent(kind: &Reference) -> Value {
             json!({})
         }
         Reference::Runs(_) => json!({"alpha": {"sees": {"runs": ["beta-prog", "beta-load"]}}}),
-        Reference::Partitions(_) => json!({"alpha": {"sees": {"datasets": ["betads"]}}}),
-        Reference::Signal(_) => json!({"alpha": {"sees": {"signals": ["betasig"]}}}),
+        Reference::Partitions(_) => json!({"alpha": {"sees": {"datasets": ["beta.ds"]}}}),
+        Reference::Signal(_) => json!({"alpha": {"sees": {"signals": ["beta.sig"]}}}),
         Reference::Start(_) => json!({"alpha": {"sends": {"starts": ["beta-prog"]}}}),
         Reference::ReportEnd(_) => json!({"alpha": {"sends": {"ends": ["beta-prog"]}}}),
-        Reference::ReportPartitions(_) => json!({"alpha": {"sends": {"datasets": ["betads"]}}}),
-        Reference::GiveSignal(_) => json!({"alpha": {"sends": {"signals": ["betasig"]}}}),
+        Reference::ReportPartitions(_) => json!({"alpha": {"sends": {"datasets": ["beta.ds"]}}}),
+        Reference::GiveSignal(_) => json!({"alpha": {"sends": {"signals": ["beta.sig"]}}}),
+        Reference::Registers(_) => json!({"alpha": {"sees": {"registers": ["beta.state"]}}}),
     }
 }
 
-/// The definitions of alpha that make a reference; none where requests alone make it.
+/// The definitions of alpha that make a reference; none where requests alone or scripts make it.
 fn definitions(kind: &Reference) -> Vec<Workflow> {
     let own = program("alpha", "alpha-prog");
     let waits = |trigger| schedule("alpha", "alpha-waits", "alpha-prog", trigger);
@@ -250,6 +253,7 @@ fn definitions(kind: &Reference) -> Vec<Workflow> {
         Reference::Signal(name) => vec![own, waits(signal(name))],
         Reference::Start(program) => vec![schedule("alpha", "alpha-waits", program.as_str(), signal("alphasig"))],
         Reference::ReportEnd(_) | Reference::ReportPartitions(_) | Reference::GiveSignal(_) => Vec::new(),
+        Reference::Registers(_) => Vec::new(),
     }
 }
 
@@ -274,6 +278,7 @@ fn fact(kind: &Reference) -> Option<Fact> {
         | Reference::Runs(_)
         | Reference::Partitions(_)
         | Reference::Signal(_)
+        | Reference::Registers(_)
         | Reference::Start(_) => return None,
     };
     Some(Fact { source: "test".into(), key: None, what })
@@ -342,10 +347,36 @@ fn a_subject_of_nobody_and_one_of_a_project_that_is_not_seen_are_refused_alike()
     let mut server = Server::with(true, beta(json!({})));
     let tell = |what: Occurrence| Tell::of(vec![Fact { source: "test".into(), key: None, what }]);
     let given = |name: &str| tell(Occurrence::Signal { name: name.into(), payload: Value::Null, run: None });
-    assert_eq!(server.ask(operator(), given("betasig")), server.ask(operator(), given("nobodys")));
+    assert_eq!(server.ask(operator(), given("beta.sig")), server.ask(operator(), given("nobodys")));
     // Its own names are alpha's before anything of alpha is defined.
     assert!(server.ask(operator(), given("alpha.go")).is_ok());
     assert!(server.ask(None, given("nobodys")).is_ok(), "Kelos itself and its sources publish anything");
+}
+
+#[test]
+fn a_plain_name_belongs_to_nobody_whoever_waits_for_it_or_declares_it_first() {
+    let shares = Shares::read(json!({"*": {"sees": {"signals": ["plain"]}, "sends": {"signals": ["plain"]}}}));
+    let claim = Workflow {
+        shares: shares.expect("shares"),
+        ..schedule("mallory", "mallory-waits", "mallory-prog", signal("plain"))
+    };
+    let first = vec![program("mallory", "mallory-prog"), claim];
+    let own = schedule("beta", "beta-plain", "beta-prog", signal("plain"));
+    let given = || {
+        let what = Occurrence::Signal { name: "plain".into(), payload: Value::Null, run: None };
+        Tell::of(vec![Fact { source: "test".into(), key: None, what }])
+    };
+    let mut server = Server::with(true, [first, beta(json!({}))].concat());
+    // Beta can still wait for it.
+    let new = CreateSchedules { new: vec![Arc::new(own)], reason: None };
+    server.ask(Some(roles(&["author@beta"])), new).expect("created");
+    assert_eq!(server.unshared(), [""; 0]);
+    for who in ["operate@mallory", "author@mallory", "operate@beta", "author@beta", "view@*"] {
+        let refused = server.ask(Some(roles(&[who])), given());
+        assert_eq!(refused, Err(Refusal::NotAllowed { right: "operate", project: None }), "{who}");
+    }
+    server.ask(Some(roles(&["operate@*"])), given()).expect("published");
+    assert_eq!((server.collected("mallory-waits").len(), server.collected("beta-plain").len()), (1, 1));
 }
 
 #[test]
@@ -355,13 +386,7 @@ fn a_definition_lies_dormant_until_the_other_project_consents_and_then_goes_on()
         if alpha.is_empty() {
             continue;
         }
-        // The names belong to beta by its declaration, whoever waits for them.
-        let claim = json!({"nobody": {"sees": {"datasets": ["betads"], "signals": ["betasig"]}}});
-        let with = |declared: &Value| {
-            let mut shares = claim.clone();
-            shares.as_object_mut().unwrap().extend(declared.as_object().unwrap().clone());
-            beta(shares).into_iter().chain(alpha.clone()).collect::<Vec<_>>()
-        };
+        let with = |declared: &Value| beta(declared.clone()).into_iter().chain(alpha.clone()).collect::<Vec<_>>();
         let is_free = kind.allowing_line("alpha").is_none();
         let mut server = Server::with(true, with(&json!({})));
         let expected = if is_free { Vec::new() } else { vec![format!("alpha-waits: {kind}")] };

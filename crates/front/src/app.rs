@@ -343,19 +343,24 @@ impl App {
         })
     }
 
-    /// The references that stand in the way of definitions which are about to be deployed, because other projects don't share what they are
-    /// to; none where nobody is asked who they are.
+    /// The references that stand in the way of definitions which are about to be deployed, and of the registers that their scripts read,
+    /// each with its project and its bucket, because other projects don't share what they are to; none where nobody is asked who they are.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub async fn unshared_by(&self, definitions: &[Arc<Workflow>]) -> Result<Vec<MissingConsent>, StoreError> {
+    pub async fn unshared_by(
+        &self,
+        definitions: Vec<Arc<Workflow>>,
+        reads: Vec<(Arc<str>, Arc<str>)>,
+    ) -> Result<Vec<MissingConsent>, StoreError> {
         if !self.access.is_required() {
             return Ok(Vec::new());
         }
-        let (app, definitions) = (self.clone(), definitions.to_vec());
+        let app = self.clone();
         let read = move || {
             let projects = app.projects.now(app.node.handle())?;
-            Ok(definitions.iter().flat_map(|one| projects.unshared_by(one)).collect())
+            let of_scripts = reads.iter().filter_map(|(project, bucket)| projects.unshared_read(project, bucket));
+            Ok(definitions.iter().flat_map(|one| projects.unshared_by(one)).chain(of_scripts).collect())
         };
         blocking(read).await
     }

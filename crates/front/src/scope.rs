@@ -60,6 +60,12 @@ impl Projects {
         self.sharing.unshared_by(definition)
     }
 
+    /// The consent that a script of a project lacks to read a bucket of registers.
+    #[must_use]
+    pub fn unshared_read(&self, project: &Arc<str>, bucket: &Arc<str>) -> Option<MissingConsent> {
+        self.sharing.unshared_read(project, bucket)
+    }
+
     /// The project of a workflow; none if no such workflow is known.
     #[must_use]
     pub fn of(&self, workflow: &WorkflowId) -> Option<&Arc<str>> {
@@ -203,14 +209,14 @@ impl View {
         }
         let subject = fact.what.subject();
         let Some(referent) = Referent::of_subject(&subject) else { return self.subjects.contains(&subject) };
-        let owners = self.projects.sharing.owners(&referent);
-        if owners.iter().any(|owner| self.scope.has(owner)) {
+        if self.projects.sharing.owner(&referent).is_some_and(|owner| self.scope.has(owner)) {
             return true;
         }
         let reference = match referent {
             Referent::Workflow(program) => Reference::Runs(program),
             Referent::Dataset(dataset) => Reference::Partitions(dataset),
             Referent::Signal(name) => Reference::Signal(name),
+            Referent::Bucket(bucket) => Reference::Registers(bucket),
         };
         let waiting = self
             .projects

@@ -657,7 +657,7 @@ fn scripts_of(
     let scripts = ScriptFolder::open(folders, Arc::new(TasksJson), apps, Limits::default(), reader.clone(), look)?;
     let scripts =
         scripts.updating_schedules(config.update_schedules).serving(serves).allowing(config.secrets.allowed().clone());
-    Ok(Some(scripts.planning(config.core.planning_window)))
+    Ok(Some(scripts.isolating(config.core.isolated).planning(config.core.planning_window)))
 }
 
 /// The reader of the requests in the store of a log.

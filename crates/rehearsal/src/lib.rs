@@ -26,11 +26,11 @@ use kelos_core::{Config, Input, SetRegister, Surroundings as _};
 use kelos_model::{Actor, Trigger, Workflow, WorkflowId};
 use kelos_sandbox::apps::AppFormat;
 use kelos_sandbox::{
-    Before, Folders, Host, Limits, LoadResult, NoRegisters, Problem, Registers, Sandbox, Scripts, TestCase,
-    TestExecutors, TestFile, TestPlan, TestSource, closest,
+    Before, Folders, Host, Limits, LoadResult, NoRegisters, Problem, RegisterError, Registers, Sandbox, Scripts,
+    TestCase, TestExecutors, TestFile, TestPlan, TestSource, closest,
 };
 use kelos_scripts::ScriptFunctions;
-use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys, StoredState};
+use kelos_store::{Journal, MemoryStore, Queries, RegisterKeys, StoreError, StoredState};
 use serde_json::Value;
 
 pub use real::Real;
@@ -349,14 +349,17 @@ fn problem(file: &str, line: u32, message: String, hint: Option<String>) -> Prob
 
 struct TestRegisters(Arc<dyn Queries>);
 
+fn unreadable(error: StoreError) -> RegisterError {
+    RegisterError::Unreadable(format!("failed to {error}"))
+}
+
 impl Registers for TestRegisters {
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        self.0.register(bucket, key).map_err(|error| format!("failed to {error}"))
+    fn get(&self, _project: &str, bucket: &str, key: &str) -> Result<Option<Value>, RegisterError> {
+        self.0.register(bucket, key).map_err(unreadable)
     }
 
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
-        let registers = self.0.registers(Some(bucket), RegisterKeys::Prefix(""));
-        let registers = registers.map_err(|error| format!("failed to {error}"))?;
+    fn all(&self, _project: &str, bucket: &str) -> Result<Vec<(String, Value)>, RegisterError> {
+        let registers = self.0.registers(Some(bucket), RegisterKeys::Prefix("")).map_err(unreadable)?;
         Ok(registers.into_iter().map(|register| (register.key, register.value)).collect())
     }
 }

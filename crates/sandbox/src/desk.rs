@@ -291,11 +291,11 @@ impl Desk {
         Ok(())
     }
 
-    /// The JSON of registers, or a problem after an exclamation mark.
+    /// The JSON of registers, or the code and the words of a problem after an exclamation mark.
     pub(crate) fn register(&self, bucket: String, key: Option<String>) -> String {
-        let ask = (bucket, key);
+        let ask = RegisterAsk { project: self.project().to_string(), bucket, key };
         if self.session.dry() {
-            let what = format!("registers of bucket {:?} are taken to be empty: checking reads none", ask.0);
+            let what = format!("registers of bucket {:?} are taken to be empty: checking reads none", ask.bucket);
             self.warn(ProblemCode::NotAsked, what, "");
         }
         let answer = self.watch.aside(|| match self.calling.get() {
@@ -303,7 +303,7 @@ impl Desk {
             None => self.session.register(&ask),
         });
         self.uses.borrow_mut().registers.insert(ask);
-        answer.unwrap_or_else(|problem| format!("!{problem}"))
+        answer.unwrap_or_else(|error| format!("!{} {error}", error.code().as_str()))
     }
 
     pub(crate) fn probe(&self, path: String, base: String, millis: i64) -> Result<bool, String> {

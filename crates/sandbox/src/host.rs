@@ -4,23 +4,49 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kelos_model::references::MissingConsent;
 use serde_json::Value;
 
 use crate::apps::{AppFormat, AppsSource, Format};
+use crate::code::ProblemCode;
 
-/// The JSON values that people and jobs leave for scripts, in buckets.
+/// The JSON values that people and jobs leave for scripts, in buckets. Each question names the project of the script that asks.
 pub trait Registers: Send + Sync {
     /// One value, or none where there is none.
     ///
     /// # Errors
-    /// In words, when the registers can't be read.
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String>;
+    /// When the registers can't be read, or the bucket belongs to a project that does not share it.
+    fn get(&self, project: &str, bucket: &str, key: &str) -> Result<Option<Value>, RegisterError>;
 
     /// All values of a bucket, by key.
     ///
     /// # Errors
-    /// In words, when the registers can't be read.
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String>;
+    /// When the registers can't be read, or the bucket belongs to a project that does not share it.
+    fn all(&self, project: &str, bucket: &str) -> Result<Vec<(String, Value)>, RegisterError>;
+}
+
+/// An error of a script that reads a register.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The store can't be read, in words.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The bucket belongs to Kelos itself.
+    #[error("the bucket {0:?} belongs to Kelos itself, and scripts can't read it")]
+    Reserved(String),
+    /// The bucket belongs to another project, which does not share it.
+    #[error("{0}; that project can allow it by {line}", line = .0.line())]
+    NotShared(Box<MissingConsent>),
+}
+
+impl RegisterError {
+    /// The code of the problem that it is.
+    pub(crate) fn code(&self) -> ProblemCode {
+        match self {
+            RegisterError::Unreadable(_) | RegisterError::Reserved(_) => ProblemCode::RegisterUnreadable,
+            RegisterError::NotShared(_) => ProblemCode::NotShared,
+        }
+    }
 }
 
 /// Registers without a value.
@@ -28,11 +54,11 @@ pub trait Registers: Send + Sync {
 pub struct NoRegisters;
 
 impl Registers for NoRegisters {
-    fn get(&self, _bucket: &str, _key: &str) -> Result<Option<Value>, String> {
+    fn get(&self, _project: &str, _bucket: &str, _key: &str) -> Result<Option<Value>, RegisterError> {
         Ok(None)
     }
 
-    fn all(&self, _bucket: &str) -> Result<Vec<(String, Value)>, String> {
+    fn all(&self, _project: &str, _bucket: &str) -> Result<Vec<(String, Value)>, RegisterError> {
         Ok(Vec::new())
     }
 }

@@ -17,7 +17,7 @@ use crate::digest::digest;
 use crate::host::Host;
 use crate::keyed::{KeyedSet, Misfit};
 use crate::limits::{Folders, Limits};
-use crate::load::LoadResult;
+use crate::load::{LoadResult, RegisterRead};
 use crate::problem::Problem;
 use crate::project::{Project, Projects, broken};
 use crate::realm::EvaluationResult;
@@ -208,6 +208,11 @@ impl Library {
             }
             loaded.problems.extend(entry.problems.iter().cloned());
             loaded.refused.extend(entry.refused.iter().cloned());
+            loaded.reads.extend(entry.uses.registers.iter().map(|ask| RegisterRead {
+                file: name.clone(),
+                project: ask.project.as_str().into(),
+                bucket: ask.bucket.as_str().into(),
+            }));
             for workflow in entry.good.iter().flat_map(|good| &good.workflows) {
                 let text = entry.recipe.as_ref().map(|recipe| &recipe.text);
                 loaded.problems.extend(add(&mut by_id, workflow, text));
@@ -319,7 +324,7 @@ fn same_or_new(before: &[Arc<Workflow>], workflow: Workflow) -> Arc<Workflow> {
 fn digest_of(recipe: &Recipe, uses: &Uses) -> String {
     let session = &recipe.session;
     let defaults = uses.defaults.iter().map(|name| session.defaults_file(name).map(|text| text.to_string()));
-    let registers = uses.registers.iter().map(|ask| session.register(ask));
+    let registers = uses.registers.iter().map(|ask| session.register(ask).map_err(|error| error.to_string()));
     let used: Vec<String> = defaults.chain(registers).map(|text| text.unwrap_or_else(|problem| problem)).collect();
     digest(&std::iter::once(&*recipe.text).chain(used.iter().map(String::as_str)).collect::<Vec<_>>().join("\0"))
 }

@@ -1,6 +1,6 @@
 //! The result of loading a folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kelos_model::{Workflow, WorkflowId};
@@ -10,6 +10,17 @@ use crate::project::Project;
 
 /// Workflows by their names.
 pub(crate) type ById<'l> = BTreeMap<&'l WorkflowId, &'l Arc<Workflow>>;
+
+/// A bucket of registers that a file read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RegisterRead {
+    /// The file.
+    pub file: String,
+    /// Its project.
+    pub project: Arc<str>,
+    /// The bucket.
+    pub bucket: Arc<str>,
+}
 
 /// The definitions of the folder as of one load.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +32,8 @@ pub struct LoadResult {
     pub refused: Vec<Arc<Workflow>>,
     /// The text of each file that was read, by name; `defaults/x.js` for defaults files.
     pub sources: BTreeMap<String, Arc<str>>,
+    /// The buckets of registers that each file read, or would have read were it not only checked.
+    pub reads: BTreeSet<RegisterRead>,
     /// The units of deployment that the files are, by name.
     pub projects: BTreeMap<String, Project>,
     /// The problems, by file.

@@ -552,6 +552,9 @@ function forEachRegister(bucket, fn) {
 
 /** The host answers with JSON, or with a problem after an exclamation mark. */
 function registered(answer, where) {
-    if (answer.startsWith("!")) refuse(`${where}: ${answer.slice(1)}`, "register-unreadable");
+    if (answer.startsWith("!")) {
+        const end = answer.indexOf(" ");
+        refuse(`${where}: ${answer.slice(end + 1)}`, answer.slice(1, end));
+    }
     return JSON.parse(answer);
 }

@@ -6,11 +6,19 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use kelos_model::register::is_reserved;
 
-use crate::host::{Host, Sandbox};
+use crate::host::{Host, RegisterError, Sandbox};
 
-/// A bucket, and one key of it or all.
-pub(crate) type RegisterAsk = (String, Option<String>);
+/// A question of a script for registers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RegisterAsk {
+    /// The project of the script.
+    pub(crate) project: String,
+    pub(crate) bucket: String,
+    /// One key; none for all.
+    pub(crate) key: Option<String>,
+}
 
 /// The outside as it was at one load.
 pub(crate) struct Session {
@@ -25,7 +33,7 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct SessionCache {
     defaults: BTreeMap<String, Result<Arc<str>, String>>,
-    registers: BTreeMap<RegisterAsk, Result<String, String>>,
+    registers: BTreeMap<RegisterAsk, Result<String, RegisterError>>,
     looks: BTreeMap<String, Result<bool, String>>,
 }
 
@@ -61,18 +69,22 @@ impl Session {
     }
 
     /// The JSON of a register, or of all registers of a bucket.
-    pub(crate) fn register(&self, ask: &RegisterAsk) -> Result<String, String> {
+    pub(crate) fn register(&self, ask: &RegisterAsk) -> Result<String, RegisterError> {
         self.once(|seen| &mut seen.registers, ask.clone(), || self.register_now(ask))
     }
 
     /// The same, as it is at this moment.
-    pub(crate) fn register_now(&self, (bucket, key): &RegisterAsk) -> Result<String, String> {
+    pub(crate) fn register_now(&self, ask: &RegisterAsk) -> Result<String, RegisterError> {
+        let RegisterAsk { project, bucket, key } = ask;
+        if is_reserved(bucket) {
+            return Err(RegisterError::Reserved(bucket.clone()));
+        }
         let registers = &self.host.registers;
         let json = match key {
-            Some(key) => serde_json::to_string(&registers.get(bucket, key)?),
-            None => serde_json::to_string(&registers.all(bucket)?),
+            Some(key) => serde_json::to_string(&registers.get(project, bucket, key)?),
+            None => serde_json::to_string(&registers.all(project, bucket)?),
         };
-        json.map_err(|error| error.to_string())
+        json.map_err(|error| RegisterError::Unreadable(error.to_string()))
     }
 
     /// Whether something is at a URI.

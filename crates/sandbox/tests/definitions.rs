@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kelos_sandbox::{Folders, Host, Limits, LoadResult, Registers, Scripts, check};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, RegisterError, Registers, Scripts, check};
 use serde_json::{Value, json};
 
 struct Colours;
 
 impl Registers for Colours {
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        Ok(self.all(bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
+    fn get(&self, project: &str, bucket: &str, key: &str) -> Result<Option<Value>, RegisterError> {
+        Ok(self.all(project, bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
     }
 
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
+    fn all(&self, _: &str, bucket: &str) -> Result<Vec<(String, Value)>, RegisterError> {
         let all = || vec![("green".into(), json!({"hex": "0f0"})), ("red".into(), json!({"hex": "f00"}))];
         Ok(if bucket == "colours" { all() } else { Vec::new() })
     }

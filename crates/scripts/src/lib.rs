@@ -1,6 +1,7 @@
 //! A folder of scripts that feeds an engine: loaded at the start, and again whenever a file changes.
 
 mod missed;
+mod registers;
 mod tell;
 
 use std::collections::BTreeMap;
@@ -19,11 +20,12 @@ use kelos_model::secret::AllowList;
 use kelos_model::workflow::{PastSlots, Provenance, WorkflowRow};
 use kelos_model::{Actor, SlotKey, Workflow, WorkflowId};
 use kelos_sandbox::apps::{AppFormat, AppsSource};
-use kelos_sandbox::{Folders, Host, Limits, LoadResult, Problem, Registers, Scripts};
-use kelos_store::{Queries, RegisterKeys, StoreError};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, Problem, Scripts};
+use kelos_store::{Queries, StoreError};
 use serde_json::{Map, Value};
 
 use missed::{MISSED, MissingFiles};
+use registers::{Consents, StoredRegisters};
 use tell::FolderWatch;
 
 /// The time after a change during which files are read again: a modification time that is younger proves nothing.
@@ -49,6 +51,8 @@ pub struct ScriptFolder {
     polls: bool,
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
+    /// What projects share of their registers with scripts of others.
+    consents: Arc<Consents>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Definitions>>>,
     /// The actors of the deployments that are under way, by project.
@@ -91,25 +95,6 @@ impl AppsState {
     }
 }
 
-struct StoredRegisters {
-    reader: Arc<dyn Queries>,
-    asked: Arc<AtomicBool>,
-}
-
-impl Registers for StoredRegisters {
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        self.asked.store(true, Ordering::Relaxed);
-        self.reader.register(bucket, key).map_err(|error| format!("failed to {error}"))
-    }
-
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
-        self.asked.store(true, Ordering::Relaxed);
-        let registers = self.reader.registers(Some(bucket), RegisterKeys::Prefix(""));
-        let registers = registers.map_err(|error| format!("failed to {error}"))?;
-        Ok(registers.into_iter().map(|register| (register.key, register.value)).collect())
-    }
-}
-
 impl ScriptFolder {
     /// Opens folders of scripts, and the apps beside them, which `format` parses; nothing is evaluated yet. For files
     /// that are broken now, the workflows in the store are used. `look` checks whether something exists at a URI.
@@ -131,7 +116,8 @@ impl ScriptFolder {
             looked.store(true, Ordering::Relaxed);
             look(uri)
         };
-        let registers = StoredRegisters { reader, asked: asked.clone() };
+        let consents = Consents::new(reader.clone());
+        let registers = StoredRegisters::new(reader, asked.clone(), consents.clone());
         let beside = apps.as_ref().map(|apps| apps.folder().to_owned());
         let polls = apps.as_ref().is_some_and(|apps| !apps.is_of_files());
         let host = Host::new(Arc::new(registers), is_there).with_format(format).with_apps(apps.clone());
@@ -158,6 +144,7 @@ impl ScriptFolder {
             beside,
             polls,
             asked,
+            consents,
             shown,
             last,
             deployers,
@@ -180,6 +167,15 @@ impl ScriptFolder {
     #[must_use]
     pub fn allowing(self, allowed: AllowList) -> ScriptFolder {
         ScriptFolder { allowed, ..self }
+    }
+
+    /// Keeps projects apart: a script reads registers of other projects only with their consent.
+    #[must_use]
+    pub fn isolating(self, isolated: bool) -> ScriptFolder {
+        if isolated {
+            self.consents.isolate();
+        }
+        self
     }
 
     /// Counts past slots by another planning window.
@@ -207,6 +203,7 @@ impl ScriptFolder {
     ) -> LoadResult {
         // One at a time, so that an older load never overwrites a newer one.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.consents.outdate();
         let loaded = self.scripts.load();
         let problems = self.all_problems(&loaded);
         let before =

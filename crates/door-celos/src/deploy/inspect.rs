@@ -1,9 +1,10 @@
 //! The definitions in scripts, and the effect of a deployment on them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kelos_model::Workflow;
-use kelos_sandbox::Problem;
+use kelos_sandbox::{Problem, RegisterRead};
 
 use super::change::{FileChange, WorkflowChange};
 use super::{ProjectName, SlotEffect};
@@ -15,6 +16,8 @@ pub struct Definitions {
     pub workflows: Vec<Arc<Workflow>>,
     /// The problems of the scripts.
     pub problems: Vec<Problem>,
+    /// The buckets of registers that the scripts read.
+    pub reads: BTreeSet<RegisterRead>,
 }
 
 impl Definitions {

@@ -81,7 +81,7 @@ impl Scripts {
         write_all(&folders.workflows, &self.workflows)?;
         write_all(&folders.defaults, &self.defaults)?;
         let loaded = kelos_sandbox::check(folders.clone(), Limits::default(), format.clone(), None)?;
-        let mut found = Definitions { workflows: loaded.workflows, problems: loaded.problems };
+        let mut found = Definitions { workflows: loaded.workflows, problems: loaded.problems, reads: loaded.reads };
         // A file that no script imports is not evaluated, but its syntax is checked.
         let unused = !loaded.sources.contains_key(&format!("defaults/{}", project.script()));
         if let Some(text) = self.defaults(project).filter(|_| unused) {

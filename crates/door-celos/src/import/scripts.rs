@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kelos_sandbox::apps::AppFormat;
-use kelos_sandbox::{Folders, Host, Limits, Problem, Scripts};
+use kelos_sandbox::{Folders, Host, Limits, Problem, RegisterError, Scripts};
 use serde_json::Value;
 
 use super::Definitions;
@@ -13,11 +13,11 @@ use crate::celos_db::Registers;
 struct Theirs(Registers);
 
 impl kelos_sandbox::Registers for Theirs {
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
+    fn get(&self, _project: &str, bucket: &str, key: &str) -> Result<Option<Value>, RegisterError> {
         Ok(self.0.get(&(bucket.to_owned(), key.to_owned())).cloned())
     }
 
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
+    fn all(&self, _project: &str, bucket: &str) -> Result<Vec<(String, Value)>, RegisterError> {
         let mine = self.0.iter().filter(|((of, _), _)| of == bucket);
         Ok(mine.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }

@@ -73,11 +73,12 @@ pub(super) fn checkpoint_problems(recorder: &Recorder) -> Vec<Problem> {
     own.chain(away).collect()
 }
 
-/// The problem of a definition that refers to something of another project which does not share it.
+/// The problem of a definition or a script that refers to something of another project which does not share it.
 #[must_use]
 pub fn not_shared(unshared: &MissingConsent) -> Problem {
     let hint = format!("in the script of the project that it belongs to: {}", unshared.line());
-    let message = format!("{unshared}; it lies dormant");
+    let consequence = if unshared.workflow.is_some() { "it lies dormant" } else { "it is not loaded" };
+    let message = format!("{unshared}; {consequence}");
     let problem = Problem::error(&format!("{}.js", unshared.project), ProblemCode::NotShared, message);
     Problem { hint: Some(hint), workflow: unshared.workflow.clone(), ..problem }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::facts::Subject;
 use crate::id::WorkflowId;
 use crate::sharing::{Consent, Reference, Referent, Shares};
 use crate::workflow::Workflow;
@@ -33,7 +32,7 @@ struct OwnedWorkflow {
 /// A reference to another project that does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MissingConsent {
-    /// The workflow whose definition refers; none for a request.
+    /// The workflow whose definition refers; none for a script that reads registers.
     pub workflow: Option<WorkflowId>,
     /// Its project.
     pub project: Arc<str>,
@@ -49,12 +48,13 @@ impl MissingConsent {
     }
 }
 
-/// Completes "the definition of …".
+/// `alpha-report refers to another project that does not share this with alpha: the signal "beta.go"`.
 impl fmt::Display for MissingConsent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MissingConsent { workflow, project, reference } = self;
-        if let Some(workflow) = workflow {
-            write!(f, "{workflow} ")?;
+        match workflow {
+            Some(workflow) => write!(f, "{workflow} ")?,
+            None => f.write_str("the script ")?,
         }
         write!(f, "refers to another project that does not share this with {project}: {reference}")
     }
@@ -92,7 +92,7 @@ impl Ownership {
             let times = self.declared.entry(project.clone()).or_default().entry(shares.clone()).or_default();
             *times += 1;
             if *times == 1 && !is_same {
-                concerned.extend(self.concerned_by_shares(&project, &shares));
+                concerned.extend(self.concerned_by_shares(&project));
             }
         }
         self.workflows.insert(id.clone(), OwnedWorkflow { project, references, shares });
@@ -115,7 +115,7 @@ impl Ownership {
             if *times == 0 {
                 self.declared.entry(project.clone()).or_default().remove(&shares);
                 if shares_go {
-                    concerned.extend(self.concerned_by_shares(&project, &shares));
+                    concerned.extend(self.concerned_by_shares(&project));
                 }
             }
         }
@@ -137,19 +137,16 @@ impl Ownership {
 
     /// The workflows whose references the definition of a workflow may decide about, but for what it shares.
     fn concerned_by(&self, id: &WorkflowId) -> BTreeSet<WorkflowId> {
-        let known = self.workflows.get(id).into_iter().flat_map(|member| &member.references);
-        // A project that waits for a thing may own it.
-        let awaited = known.map(Reference::referent).filter(|one| !matches!(one, Referent::Workflow(_)));
-        let named = awaited.chain([Referent::Workflow(id.clone())]);
-        let referring = named.flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>());
-        referring.chain([id.clone()]).collect()
+        self.referring(&Referent::Workflow(id.clone())).chain([id]).cloned().collect()
     }
 
     /// The workflows whose references a declaration of a project may decide about.
-    fn concerned_by_shares(&self, project: &str, shares: &Shares) -> BTreeSet<WorkflowId> {
+    fn concerned_by_shares(&self, project: &str) -> BTreeSet<WorkflowId> {
         let own = self.members.get(project).into_iter().flatten().cloned().map(Referent::Workflow);
-        let claimed = shares.subjects().filter_map(|subject| Referent::of_subject(&subject));
-        own.chain(claimed).flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>()).collect()
+        let mut concerned: BTreeSet<WorkflowId> =
+            own.flat_map(|one| self.referring(&one).cloned().collect::<Vec<_>>()).collect();
+        concerned.extend(self.named_after(project));
+        concerned
     }
 
     /// The present workflows that refer to a thing.
@@ -171,30 +168,14 @@ impl Ownership {
         projects.next_back().map(|(project, _)| project)
     }
 
-    /// The projects that a thing belongs to: of a workflow its own; else the one whose name it begins with; else those whose declarations
-    /// name it; else those whose definitions wait for it. None where nobody knows it.
+    /// The project that a thing belongs to: of a workflow its own, else the one whose name it begins with. None for a plain name, which
+    /// is common to all projects: no project can take it by being the first to use or to declare it.
     #[must_use]
-    pub fn owners(&self, referent: &Referent) -> BTreeSet<Arc<str>> {
-        let project = match referent {
+    pub fn owner(&self, referent: &Referent) -> Option<&Arc<str>> {
+        match referent {
             Referent::Workflow(id) => self.project_of(id).or_else(|| self.project_named(id.as_str())),
-            Referent::Dataset(name) | Referent::Signal(name) => self.project_named(name),
-        };
-        if let Some(project) = project {
-            return BTreeSet::from([project.clone()]);
+            Referent::Dataset(name) | Referent::Signal(name) | Referent::Bucket(name) => self.project_named(name),
         }
-        let declaring = self.declaring(referent);
-        if !declaring.is_empty() {
-            return declaring;
-        }
-        self.referring(referent).filter_map(|id| self.project_of(id)).cloned().collect()
-    }
-
-    /// The projects that name a dataset or a signal in what they share.
-    fn declaring(&self, referent: &Referent) -> BTreeSet<Arc<str>> {
-        let names =
-            |shares: &Shares| shares.subjects().any(|one| Referent::of_subject(&one).as_ref() == Some(referent));
-        let declaring = self.declared.iter().filter(|(_, all)| all.keys().any(names));
-        declaring.map(|(project, _)| project.clone()).collect()
     }
 
     /// Whether a project allows another one a reference.
@@ -203,16 +184,13 @@ impl Ownership {
         let mut declared = self.declared.get(owner).into_iter().flat_map(BTreeMap::keys);
         owner == project
             || reference.consent() == Consent::None
-            || declared.any(|shares| shares.allow(project, reference))
+            || declared.any(|shares| shares.allow(owner, project, reference))
     }
 
-    /// Whether a reference of a project is allowed: it is to the project itself, to nobody's, or one of its owners consents.
+    /// Whether a reference of a project is allowed: it is to the project itself, to what is common, or its owner consents.
     #[must_use]
     pub fn allows(&self, project: &str, reference: &Reference) -> bool {
-        let owners = self.owners(&reference.referent());
-        owners.is_empty()
-            || owners.contains(project)
-            || owners.iter().any(|owner| self.consents(owner, project, reference))
+        self.owner(&reference.referent()).is_none_or(|owner| self.consents(owner, project, reference))
     }
 
     /// The references of a workflow's present definition that are not allowed.
@@ -222,18 +200,19 @@ impl Ownership {
         self.refused(id, &member.project, &member.references)
     }
 
-    /// The references that stand in the way of a definition which is about to be deployed: those that are not allowed, and datasets and
-    /// signals of others that it declares as its own.
+    /// The references that stand in the way of a definition which is about to be deployed.
     #[must_use]
     pub fn unshared_by(&self, definition: &Workflow) -> Vec<MissingConsent> {
         let project: Arc<str> = definition.project.as_str().into();
-        let claims = definition.shares.subjects().filter_map(|subject| match subject {
-            Subject::Partitions(dataset) => Some(Reference::Partitions(dataset)),
-            Subject::Signal(name) => Some(Reference::Signal(name)),
-            Subject::Ended(..) | Subject::Fired(_) => None,
-        });
-        let all: Vec<Reference> = definition.references().into_iter().chain(claims).collect();
-        self.refused(&definition.id, &project, &all)
+        self.refused(&definition.id, &project, &definition.references())
+    }
+
+    /// The consent that a script of a project lacks to read a bucket of registers; none where it may.
+    #[must_use]
+    pub fn unshared_read(&self, project: &Arc<str>, bucket: &Arc<str>) -> Option<MissingConsent> {
+        let reference = Reference::Registers(bucket.clone());
+        let is_allowed = self.allows(project, &reference);
+        (!is_allowed).then(|| MissingConsent { workflow: None, project: project.clone(), reference })
     }
 
     fn refused(&self, id: &WorkflowId, project: &Arc<str>, references: &[Reference]) -> Vec<MissingConsent> {
@@ -252,13 +231,17 @@ impl Ownership {
         self.workflows.keys().flat_map(|id| self.unshared(id)).collect()
     }
 
-    /// The datasets and signals that definitions of several projects wait for and none declares, with these projects: facts about them need
-    /// the right for all of these.
+    /// The datasets and signals with plain names that definitions of several projects wait for, with these projects: facts about them need
+    /// the right for all projects.
     #[must_use]
-    pub fn undeclared(&self) -> Vec<(Referent, BTreeSet<Arc<str>>)> {
-        let of_names = self.referring.keys().filter(|one| !matches!(one, Referent::Workflow(_)));
-        let owned = of_names.map(|referent| (referent.clone(), self.owners(referent)));
-        owned.filter(|(referent, owners)| owners.len() > 1 && self.declaring(referent).is_empty()).collect()
+    pub fn common(&self) -> Vec<(Referent, BTreeSet<Arc<str>>)> {
+        let of_names = self.referring.iter().filter(|(one, _)| !matches!(one, Referent::Workflow(_)));
+        let plain = of_names.filter(|(referent, _)| self.owner(referent).is_none());
+        let waiting = plain.map(|(referent, ids)| {
+            let projects = ids.iter().filter_map(|id| self.project_of(id)).cloned().collect::<BTreeSet<_>>();
+            (referent.clone(), projects)
+        });
+        waiting.filter(|(_, projects)| projects.len() > 1).collect()
     }
 }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reference::Reference;
-use crate::facts::Subject;
 use crate::id::is_invisible;
 use crate::project::is_short_for;
 
@@ -44,6 +43,9 @@ pub struct Sees {
     /// Datasets: the facts about their partitions.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub datasets: BTreeSet<Arc<str>>,
+    /// Buckets of registers, which scripts of the other project read.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub registers: BTreeSet<Arc<str>>,
     /// Workflows: the arguments and the outputs of their runs.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub runs: BTreeSet<Arc<str>>,
@@ -73,7 +75,7 @@ pub struct Sends {
 /// A declaration that can't be used. Completes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "read what the project shares: {0}; expected {{\"other-project\": {{sees: {{runs: […], datasets: […], signals: […]}}, sends: \
+    "read what the project shares: {0}; expected {{\"other-project\": {{sees: {{runs: […], datasets: […], signals: […], registers: […]}}, sends: \
      {{starts: […], ends: […], datasets: […], signals: […]}}}}}}, or \"*\" for all projects"
 )]
 pub struct SharesError(String);
@@ -91,42 +93,42 @@ impl Sends {
 }
 
 impl Share {
-    /// Whether it allows a reference. A workflow may be named without its project.
+    /// Whether the project that it is of allows a reference by it. Things may be named without the project before them.
     #[must_use]
-    pub fn allows(&self, reference: &Reference) -> bool {
+    pub fn allows(&self, owner: &str, reference: &Reference) -> bool {
         let Share { sees, sends } = self;
         match reference {
             Reference::State(_) | Reference::Times(_) | Reference::End(_) => true,
             Reference::Runs(id) => names(&sees.runs, id),
-            Reference::Partitions(name) => sees.datasets.contains(name),
-            Reference::Signal(name) => sees.signals.contains(name),
+            Reference::Partitions(name) => has_name(&sees.datasets, owner, name),
+            Reference::Signal(name) => has_name(&sees.signals, owner, name),
+            Reference::Registers(bucket) => has_name(&sees.registers, owner, bucket),
             Reference::Start(id) => names(&sends.starts, id),
             Reference::ReportEnd(id) => names(&sends.ends, id),
-            Reference::ReportPartitions(name) => sends.datasets.contains(name),
-            Reference::GiveSignal(name) => sends.signals.contains(name),
+            Reference::ReportPartitions(name) => has_name(&sends.datasets, owner, name),
+            Reference::GiveSignal(name) => has_name(&sends.signals, owner, name),
         }
     }
 
     /// All names in it.
     fn names(&self) -> impl Iterator<Item = &Arc<str>> {
         let Share { sees, sends } = self;
-        let Sees { runs, datasets, signals } = sees;
-        let seen = runs.iter().chain(datasets).chain(signals);
+        let Sees { runs, datasets, signals, registers } = sees;
+        let seen = runs.iter().chain(datasets).chain(signals).chain(registers);
         let Sends { starts, ends, datasets, signals } = sends;
         seen.chain(starts).chain(ends).chain(datasets).chain(signals)
-    }
-
-    /// The datasets and signals that it names.
-    fn subjects(&self) -> impl Iterator<Item = Subject> {
-        let datasets = self.sees.datasets.iter().chain(&self.sends.datasets).cloned().map(Subject::Partitions);
-        let signals = self.sees.signals.iter().chain(&self.sends.signals).cloned().map(Subject::Signal);
-        datasets.chain(signals)
     }
 }
 
 /// Whether a workflow is among names, with or without the project before it.
 fn names(all: &BTreeSet<Arc<str>>, id: &crate::id::WorkflowId) -> bool {
     all.contains(id.as_str()) || all.iter().any(|name| is_short_for(name, id))
+}
+
+/// Whether a name of a project's own is among names, with or without the project before it.
+fn has_name(all: &BTreeSet<Arc<str>>, owner: &str, name: &str) -> bool {
+    let short = name.strip_prefix(owner).and_then(|rest| rest.strip_prefix(['.', '/']));
+    all.contains(name) || short.is_some_and(|short| all.contains(short))
 }
 
 impl Shares {
@@ -156,15 +158,10 @@ impl Shares {
         }
     }
 
-    /// Whether a project is allowed a reference.
+    /// Whether the project whose declaration it is allows another one a reference.
     #[must_use]
-    pub fn allow(&self, project: &str, reference: &Reference) -> bool {
-        [project, EVERYONE].iter().filter_map(|name| self.0.get(*name)).any(|shared| shared.allows(reference))
-    }
-
-    /// The datasets and signals that it names, which so belong to the project.
-    pub fn subjects(&self) -> impl Iterator<Item = Subject> {
-        self.0.values().flat_map(Share::subjects)
+    pub fn allow(&self, owner: &str, project: &str, reference: &Reference) -> bool {
+        [project, EVERYONE].iter().filter_map(|name| self.0.get(*name)).any(|shared| shared.allows(owner, reference))
     }
 
     /// The parts, by the name of the other project.
@@ -193,7 +190,23 @@ mod tests {
         });
         let shares = Shares::read(json.clone()).expect("a declaration");
         assert_eq!(serde_json::to_value(&shares).expect("json"), json);
-        assert_eq!(shares.subjects().collect::<Vec<_>>(), [Subject::Signal("open".into())]);
+    }
+
+    #[test]
+    fn a_thing_is_named_with_or_without_the_project_before_it() {
+        let declared =
+            |name: &str| Shares::read(json!({"reports": {"sees": {"registers": [name]}}})).expect("a declaration");
+        let bucket = |name: &str| Reference::Registers(name.into());
+        for (name, of, expected) in [
+            ("state", "load.state", true),
+            ("state", "load/state", true),
+            ("load.state", "load.state", true),
+            ("state", "state", true),
+            ("state", "loader.state", false),
+            ("ate", "load.state", false),
+        ] {
+            assert_eq!(declared(name).allow("load", "reports", &bucket(of)), expected, "{name} for {of}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub enum Reference {
     Partitions(Arc<str>),
     /// A signal with its payload.
     Signal(Arc<str>),
+    /// The registers of a bucket, which a script reads.
+    Registers(Arc<str>),
     /// A workflow that is started: by an event schedule, or by jobs that wait for its jobs.
     Start(WorkflowId),
     /// A report that a run of a program has ended.
@@ -55,6 +57,8 @@ pub enum Referent {
     Dataset(Arc<str>),
     /// A signal.
     Signal(Arc<str>),
+    /// A bucket of registers.
+    Bucket(Arc<str>),
 }
 
 impl Reference {
@@ -66,6 +70,7 @@ impl Reference {
             Reference::Runs(_) => Consent::Sees("runs"),
             Reference::Partitions(_) => Consent::Sees("datasets"),
             Reference::Signal(_) => Consent::Sees("signals"),
+            Reference::Registers(_) => Consent::Sees("registers"),
             Reference::Start(_) => Consent::Sends("starts"),
             Reference::ReportEnd(_) => Consent::Sends("ends"),
             Reference::ReportPartitions(_) => Consent::Sends("datasets"),
@@ -85,6 +90,7 @@ impl Reference {
             | Reference::ReportEnd(id) => Referent::Workflow(id.clone()),
             Reference::Partitions(name) | Reference::ReportPartitions(name) => Referent::Dataset(name.clone()),
             Reference::Signal(name) | Reference::GiveSignal(name) => Referent::Signal(name.clone()),
+            Reference::Registers(bucket) => Referent::Bucket(bucket.clone()),
         }
     }
 
@@ -123,7 +129,7 @@ impl Referent {
     pub fn name(&self) -> &str {
         match self {
             Referent::Workflow(id) => id.as_str(),
-            Referent::Dataset(name) | Referent::Signal(name) => name,
+            Referent::Dataset(name) | Referent::Signal(name) | Referent::Bucket(name) => name,
         }
     }
 
@@ -132,17 +138,7 @@ impl Referent {
     pub fn workflow(self) -> Option<WorkflowId> {
         match self {
             Referent::Workflow(id) => Some(id),
-            Referent::Dataset(_) | Referent::Signal(_) => None,
-        }
-    }
-
-    /// The reference of a definition that waits for facts about it.
-    #[must_use]
-    pub fn awaited(&self) -> Reference {
-        match self {
-            Referent::Workflow(id) => Reference::End(id.clone()),
-            Referent::Dataset(name) => Reference::Partitions(name.clone()),
-            Referent::Signal(name) => Reference::Signal(name.clone()),
+            Referent::Dataset(_) | Referent::Signal(_) | Referent::Bucket(_) => None,
         }
     }
 
@@ -165,6 +161,7 @@ impl fmt::Display for Referent {
             Referent::Workflow(id) => write!(f, "{id}"),
             Referent::Dataset(name) => write!(f, "the dataset \"{name}\""),
             Referent::Signal(name) => write!(f, "the signal \"{name}\""),
+            Referent::Bucket(name) => write!(f, "the bucket \"{name}\""),
         }
     }
 }
@@ -179,6 +176,7 @@ impl fmt::Display for Reference {
             Reference::End(_) => write!(f, "the ends of runs of {referent}"),
             Reference::Runs(_) => write!(f, "the arguments and outputs of runs of {referent}"),
             Reference::Partitions(_) | Reference::Signal(_) => write!(f, "{referent}"),
+            Reference::Registers(_) => write!(f, "the registers of {referent}"),
             Reference::Start(_) => write!(f, "starting {referent}"),
             Reference::ReportEnd(_) => write!(f, "reporting ends of runs of {referent}"),
             Reference::ReportPartitions(_) => write!(f, "reporting partitions of {referent}"),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use kelos_model::{SlotKey, WorkflowId};
-use kelos_sandbox::{Folders, Host, Limits, LoadResult, Registers, Scripts};
+use kelos_sandbox::{Folders, Host, Limits, LoadResult, RegisterError, Registers, Scripts};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -16,11 +16,11 @@ use tempfile::TempDir;
 pub struct Store(pub Mutex<Vec<(String, String, Value)>>);
 
 impl Registers for Store {
-    fn get(&self, bucket: &str, key: &str) -> Result<Option<Value>, String> {
-        Ok(self.all(bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
+    fn get(&self, project: &str, bucket: &str, key: &str) -> Result<Option<Value>, RegisterError> {
+        Ok(self.all(project, bucket)?.into_iter().find(|(known, _)| known == key).map(|(_, value)| value))
     }
 
-    fn all(&self, bucket: &str) -> Result<Vec<(String, Value)>, String> {
+    fn all(&self, _: &str, bucket: &str) -> Result<Vec<(String, Value)>, RegisterError> {
         let all = self.0.lock().unwrap();
         Ok(all
             .iter()

@@ -111,7 +111,7 @@ impl ProgramDeployment {
         };
         let warnings = match same {
             true => Vec::new(),
-            false => app.unshared_by(&definitions).await?.iter().map(not_shared).collect(),
+            false => app.unshared_by(definitions.clone(), Vec::new()).await?.iter().map(not_shared).collect(),
         };
         let versions = if is_worker { app.handle().ask(by, request).await? } else { app.ask(by, request).await? };
         let plan = Plan {

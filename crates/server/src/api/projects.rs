@@ -193,7 +193,7 @@ impl Deployment {
             Ok(prepared) => prepared,
             Err(error) => return Err(failed(&concealed(app, error, &project).await?)),
         };
-        foresee(app, &mut prepared, self.plan).await?;
+        let changed = foresee(app, &mut prepared, self.plan).await?;
         if !self.plan {
             let begun = app.node().begin_deployment().await;
             begun.map_err(|error| {
@@ -216,6 +216,7 @@ impl Deployment {
                 Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-deployed", format!("failed to {error}"))
                     .with_hint(hint)
             })?;
+            refuse_dormant(app, &project, &changed)?;
         }
         Ok(Json(deployment(prepared.plan(), !self.plan)))
     }
@@ -255,8 +256,28 @@ fn taken_name(
     Ok(workflows.iter().find_map(|one| Some((one.id.clone(), holder(one)?))))
 }
 
-/// Adds the effect on existing slots. A project that would take a name of another's is refused.
-async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Result<(), Fault> {
+/// Refuses a deployment of which the turn that defined it left something out, because another project took its consent back after the
+/// deployment was checked. What was written lies dormant until the consent is there again.
+fn refuse_dormant(app: &App, project: &ProjectName, changed: &BTreeSet<WorkflowId>) -> Result<(), Fault> {
+    let script = project.script();
+    let is_of_it = |problem: &Problem| match &problem.workflow {
+        Some(workflow) => changed.contains(workflow),
+        None => problem.file == script,
+    };
+    let problems = app.node().problems();
+    let dormant = problems.into_iter().find(|one| one.code == ProblemCode::NotShared && is_of_it(one));
+    dormant.map_or(Ok(()), |problem| {
+        let why = format!("the project was written, and {}", problem.message);
+        let fault = Fault::new(StatusCode::FORBIDDEN, "not-shared", why);
+        Err(match problem.hint {
+            Some(hint) => fault.with_hint(hint),
+            None => fault,
+        })
+    })
+}
+
+/// Adds the effect on existing slots, and returns the workflows that change. A project that would take a name of another's is refused.
+async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Result<BTreeSet<WorkflowId>, Fault> {
     // A script may name another project for what it defines.
     let (before, after) = (&prepared.before().workflows, &prepared.after().workflows);
     let changed =
@@ -270,7 +291,12 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Res
         let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
         return Err(Fault::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
     }
-    let unshared = app.unshared_by(&prepared.after().workflows).await?;
+    let script = prepared.plan().project.script();
+    let changed: Vec<Arc<Workflow>> = after.iter().filter(|one| !before.contains(one)).cloned().collect();
+    let ids = changed.iter().map(|one| one.id.clone()).collect();
+    let reads = prepared.after().reads.iter().filter(|read| read.file == script);
+    let reads = reads.map(|read| (read.project.clone(), read.bucket.clone())).collect();
+    let unshared = app.unshared_by(changed, reads).await?;
     if is_plan {
         prepared.warn(unshared.iter().map(not_shared).collect());
     } else if let Some(unshared) = unshared.into_iter().next() {
@@ -278,7 +304,7 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Res
     }
     let effect = effect(app, &prepared.before().workflows, &prepared.after().workflows).await?;
     prepared.set_slots(effect);
-    Ok(())
+    Ok(ids)
 }
 
 /// An error of a deployment without what the caller may not know: the files and lines of other projects.

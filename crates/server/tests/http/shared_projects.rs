@@ -44,7 +44,7 @@ async fn an_operator_reports_nothing_about_another_project() {
     let server = server("").await;
     let owner = By::Token(OWNER);
     let ended = json!({ "type": "ended", "workflow": "beta.other", "states": ["succeeded"] });
-    for (name, trigger) in [("ends", ended), ("signals", signal("betasig"))] {
+    for (name, trigger) in [("ends", ended), ("signals", signal("beta.sig"))] {
         let new = schedule("beta", name, "beta.other", trigger);
         server.send(owner, "POST", "/api/v1/schedules", &new).await.ok();
     }
@@ -54,12 +54,12 @@ async fn an_operator_reports_nothing_about_another_project() {
     ];
     let facts = [
         json!({ "program": "beta.other", "state": "succeeded", "arguments": { "target": "/EVIL" } }),
-        json!({ "signal": "betasig", "payload": "x" }),
+        json!({ "signal": "beta.sig", "payload": "x" }),
     ];
     for fact in &facts {
         let refused = server.send(By::Token(&alpha), "POST", "/api/v1/facts", &fact.to_string()).await;
         assert_eq!((refused.status, code(&refused.text)), (StatusCode::FORBIDDEN, "forbidden".to_owned()));
-        let nobodys = fact.to_string().replace("beta.other", "ghost.other").replace("betasig", "ghostsig");
+        let nobodys = fact.to_string().replace("beta.other", "ghost.other").replace("beta.sig", "ghostsig");
         let same = server.send(By::Token(&alpha), "POST", "/api/v1/facts", &nobodys).await;
         assert_eq!(refused.text, same.text, "what is there and what is not are answered alike");
         server.send(By::Token(&both), "POST", "/api/v1/facts", &fact.to_string()).await.ok();
@@ -72,14 +72,14 @@ async fn an_operator_reports_nothing_about_another_project() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_on_a_signal_of_another_project_needs_the_line_that_the_refusal_names() {
     let declaring = |project: &str| {
-        format!(r#"kelos.project({{ shares: {{ {project}: {{ sees: {{ signals: ["betasig"] }} }} }} }});"#)
+        format!(r#"kelos.project({{ shares: {{ {project}: {{ sees: {{ signals: ["beta.sig"] }} }} }} }});"#)
     };
     let server = server(&declaring("gamma")).await;
     let author = server.token("author", &["author@alpha"]).await;
-    let new = schedule("alpha", "spy", "alpha.run", signal("betasig"));
+    let new = schedule("alpha", "spy", "alpha.run", signal("beta.sig"));
     let refused = server.send(By::Token(&author), "POST", "/api/v1/schedules", &new).await;
     assert_eq!((refused.status, code(&refused.text)), (StatusCode::FORBIDDEN, "not-shared".to_owned()));
-    let line = r#"kelos.project({ shares: { "alpha": { sees: { signals: ["betasig"] } } } })"#;
+    let line = r#"kelos.project({ shares: { "alpha": { sees: { signals: ["beta.sig"] } } } })"#;
     assert!(refused.json()["detail"].as_str().unwrap().contains(line), "{}", refused.text);
     assert!(!refused.text.contains("beta.js"), "{}", refused.text);
     server.server.write("beta.js", &beta(&declaring("alpha")));
@@ -216,4 +216,134 @@ async fn roles_that_no_project_can_have_and_names_that_look_alike_are_refused() 
         let refused = server.send(by, "POST", "/api/v1/tokens", &body).await;
         assert_eq!((refused.status, code(&refused.text)), (StatusCode::BAD_REQUEST, "bad-name".to_owned()), "{name}");
     }
+}
+
+/// A script of alpha that reads a register of beta.
+fn reading(bucket: &str) -> String {
+    format!(
+        r#"
+        celos.application({{ name: "alpha" }});
+        const secret = celos.getRegister("{bucket}", "k");
+        kelos.workflow("alpha-reads", {{ schedule: "hourly", command: ["echo", String(secret)] }});
+        "#
+    )
+}
+
+fn sharing_registers(project: &str) -> String {
+    beta(&format!(r#"kelos.project({{ shares: {{ {project}: {{ sees: {{ registers: ["beta.state"] }} }} }} }});"#))
+}
+
+impl Guarded {
+    async fn reload(&self) {
+        self.server.post("/clear-cache").await.ok();
+    }
+
+    async fn set_register(&self, bucket: &str, value: &str) {
+        let path = format!("/api/v1/registers/{bucket}/k");
+        self.send(By::Token(OWNER), "PUT", &path, &json!(value).to_string()).await.ok();
+    }
+
+    /// The definition of a workflow, as its owner sees it.
+    async fn definition(&self, workflow: &str) -> String {
+        self.get(By::Token(OWNER), &format!("/api/v1/workflows/{workflow}")).await.text
+    }
+
+    async fn problem(&self, code: &str, file: &str) -> Option<Value> {
+        let problems = self.get(By::Token(OWNER), "/api/v1/problems").await.ok().json();
+        let all = problems["items"].as_array().expect("problems").clone();
+        all.into_iter().find(|one| one["code"] == code && one["file"] == file)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_reads_registers_of_another_project_only_with_its_consent() {
+    const LINE: &str = r#"kelos.project({ shares: { "alpha": { sees: { registers: ["beta.state"] } } } })"#;
+    let server = server("").await;
+    server.set_register("beta.state", "first").await;
+    let script = reading("beta.state");
+    // From the disk.
+    server.server.write("alpha.js", &script);
+    server.reload().await;
+    let problem = server.problem("not-shared", "alpha.js").await.expect("a problem");
+    assert!(problem["message"].as_str().unwrap().contains(LINE), "{problem}");
+    assert_eq!(server.get(By::Token(OWNER), "/api/v1/workflows/alpha-reads").await.status, StatusCode::NOT_FOUND);
+    // Over HTTP, and in its plan.
+    let author = server.token("author", &["author@alpha"]).await;
+    let bundle = json!({ "workflow": script }).to_string();
+    server.server.write("alpha.js", ALPHA);
+    server.reload().await;
+    let plan = server.send(By::Token(&author), "PUT", "/api/v1/projects/alpha?plan=true", &bundle).await.ok().text;
+    assert!(plan.contains("not-shared") && plan.contains("registers of the bucket"), "{plan}");
+    let refused = server.send(By::Token(&author), "PUT", "/api/v1/projects/alpha", &bundle).await;
+    assert_eq!((refused.status, code(&refused.text)), (StatusCode::FORBIDDEN, "not-shared".to_owned()));
+    assert!(refused.json()["detail"].as_str().unwrap().contains(LINE), "{}", refused.text);
+    // The consent of beta to another project is none for alpha.
+    for (project, may) in [("gamma", false), ("alpha", true)] {
+        server.server.write("beta.js", &sharing_registers(project));
+        server.reload().await;
+        let deployed = server.send(By::Token(&author), "PUT", "/api/v1/projects/alpha", &bundle).await;
+        assert_eq!(deployed.status.is_success(), may, "{project}: {}", deployed.text);
+    }
+    assert!(server.definition("alpha-reads").await.contains("first"));
+    // Once the consent is taken back, no new value is read, and the last good version stays.
+    server.server.write("beta.js", &beta(""));
+    server.reload().await;
+    server.set_register("beta.state", "second").await;
+    server.reload().await;
+    assert!(server.problem("not-shared", "alpha.js").await.is_some());
+    let definition = server.definition("alpha-reads").await;
+    assert!(definition.contains("first") && !definition.contains("second"), "{definition}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_reads_its_own_and_common_buckets_and_none_of_kelos_itself() {
+    let server = server("").await;
+    for (bucket, is_read) in [("alpha", true), ("alpha.state", true), ("common", true), ("kelos.access", false)] {
+        if is_read {
+            server.set_register(bucket, "value").await;
+        }
+        server.server.write("alpha.js", &reading(bucket));
+        server.reload().await;
+        let problem = server.problem("register-unreadable", "alpha.js").await;
+        assert_eq!(problem.is_none(), is_read, "{bucket}: {problem:?}");
+        if is_read {
+            assert!(server.definition("alpha-reads").await.contains("value"), "{bucket}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_are_common_to_all_projects_of_a_server() {
+    let server = server("").await;
+    server.server.write("../defaults/beta.js", "var GREETING = \"hello\";");
+    let script = reading("alpha").replace("const secret", "celos.importDefaults(\"beta\"); const secret");
+    server.server.write("alpha.js", &script.replace("String(secret)", "GREETING"));
+    server.reload().await;
+    assert!(server.definition("alpha-reads").await.contains("hello"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_notices_a_consent_that_was_taken_back_after_it_was_checked() {
+    let consent = |project: &str| {
+        beta(&format!(r#"kelos.project({{ shares: {{ {project}: {{ sees: {{ runs: ["beta-load"] }} }} }} }});"#))
+    };
+    let server = server("").await;
+    let author = server.token("author", &["author@alpha"]).await;
+    server.server.write("beta.js", &consent("alpha"));
+    server.reload().await;
+    let script = r#"
+        celos.application({ name: "alpha" });
+        kelos.workflow("alpha-report", { schedule: "hourly", after: "beta-load", command: ["echo", "${rows}"] });
+    "#;
+    let bundle = json!({ "workflow": script }).to_string();
+    // It is checked against what is in force; the turn that defines it takes this in, too.
+    server.server.write("beta.js", &consent("gamma"));
+    let refused = server.send(By::Token(&author), "PUT", "/api/v1/projects/alpha", &bundle).await;
+    assert_eq!((refused.status, code(&refused.text)), (StatusCode::FORBIDDEN, "not-shared".to_owned()));
+    let line = r#"kelos.project({ shares: { "alpha": { sees: { runs: ["beta-load"] } } } })"#;
+    assert!(refused.text.contains("lies dormant") && refused.json()["hint"].as_str().unwrap().contains(line));
+    // What lies dormant of one project is in the way of no other one.
+    let other = server.token("other", &["author@beta"]).await;
+    let bundle = json!({ "workflow": consent("delta") }).to_string();
+    server.send(By::Token(&other), "PUT", "/api/v1/projects/beta", &bundle).await.ok();
 }

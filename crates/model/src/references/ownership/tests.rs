@@ -58,6 +58,7 @@ fn each_kind_of_reference_is_allowed_by_its_own_line_and_by_no_other() {
         Reference::Runs(id("load")),
         Reference::Partitions("beta.ds".into()),
         Reference::Signal("beta.sig".into()),
+        Reference::Registers("beta.state".into()),
         Reference::Start(id("load")),
         Reference::ReportEnd(id("load")),
         Reference::ReportPartitions("beta.ds".into()),
@@ -74,7 +75,7 @@ fn each_kind_of_reference_is_allowed_by_its_own_line_and_by_no_other() {
         // The line is JavaScript whose argument is JSON but for the names of its fields.
         let argument =
             line.strip_prefix("kelos.project({ shares: ").and_then(|rest| rest.strip_suffix(" })")).expect(&line);
-        let quoted = ["sees", "sends", "runs", "datasets", "signals", "starts", "ends"]
+        let quoted = ["sees", "sends", "runs", "datasets", "signals", "registers", "starts", "ends"]
             .iter()
             .fold(argument.to_owned(), |text, field| text.replace(&format!("{field}:"), &format!("\"{field}\":")));
         let shares: Value = serde_json::from_str(&quoted).expect(&quoted);
@@ -129,32 +130,58 @@ fn a_job_refers_to_outputs_where_nothing_else_can_give_it_a_value() {
 }
 
 #[test]
-fn a_name_belongs_to_the_project_that_it_begins_with_then_to_who_declares_it_then_to_who_waits_for_it() {
+fn a_name_belongs_to_the_project_that_it_begins_with_and_a_plain_name_to_nobody() {
     let definitions = [
         workflow("beta", "beta-load", Trigger::Always, "true"),
-        schedule("beta", "b", "beta-load", signal("betasig")),
-        schedule("gamma", "g", "g-load", partitions("orders")),
+        schedule("beta", "b", "beta-load", signal("plain")),
         sharing("delta", "d", json!({"gamma": {"sees": {"datasets": ["orders"]}}})),
         workflow("beta.secret", "hidden", Trigger::Always, "true"),
     ];
     let index = Ownership::of(definitions.iter().map(|one| (one, true)));
-    let owners =
-        |referent: Referent| index.owners(&referent).into_iter().map(|one| one.to_string()).collect::<Vec<_>>();
-    assert_eq!(owners(Referent::Signal("betasig".into())), ["beta"]);
-    assert_eq!(owners(Referent::Dataset("orders".into())), ["delta"]);
-    assert_eq!(owners(Referent::Dataset("beta.orders".into())), ["beta"]);
-    assert_eq!(owners(Referent::Signal("beta/x".into())), ["beta"]);
-    assert_eq!(owners(Referent::Signal("beta.secret.x".into())), ["beta.secret"]);
-    assert_eq!(owners(Referent::Signal("betamax".into())), [""; 0]);
-    assert_eq!(owners(Referent::Workflow(id("beta-load"))), ["beta"]);
-    assert_eq!(owners(Referent::Workflow(id("beta.elsewhere"))), ["beta"]);
+    let owner = |referent: Referent| index.owner(&referent).map(|one| &**one);
+    assert_eq!(owner(Referent::Dataset("beta.orders".into())), Some("beta"));
+    assert_eq!(owner(Referent::Signal("beta/x".into())), Some("beta"));
+    assert_eq!(owner(Referent::Bucket("beta".into())), Some("beta"));
+    assert_eq!(owner(Referent::Signal("beta.secret.x".into())), Some("beta.secret"));
+    assert_eq!(owner(Referent::Workflow(id("beta-load"))), Some("beta"));
+    assert_eq!(owner(Referent::Workflow(id("beta.elsewhere"))), Some("beta"));
+    // Neither waiting for a name nor declaring it makes it a project's own.
+    assert_eq!(owner(Referent::Signal("plain".into())), None);
+    assert_eq!(owner(Referent::Dataset("orders".into())), None);
+    assert_eq!(owner(Referent::Signal("betamax".into())), None);
     assert_eq!(index.project_named("beta.secret").map(|one| &**one), Some("beta.secret"));
     assert_eq!(index.project_named("beta.other").map(|one| &**one), Some("beta"));
 }
 
 #[test]
-fn a_definition_is_refused_that_takes_from_others_or_claims_what_is_theirs() {
-    let beta = [workflow("beta", "load", Trigger::Always, "true"), schedule("beta", "b", "load", signal("sig"))];
+fn a_name_is_declared_with_or_without_the_project_before_it() {
+    for name in ["sig", "beta.sig"] {
+        let index = Ownership::of([(&sharing("beta", "b", json!({"alpha": {"sees": {"signals": [name]}}})), true)]);
+        assert!(index.allows("alpha", &Reference::Signal("beta.sig".into())), "{name}");
+        assert!(!index.allows("gamma", &Reference::Signal("beta.sig".into())), "{name}");
+    }
+}
+
+#[test]
+fn a_script_reads_its_own_buckets_common_ones_and_those_that_are_shared_with_it() {
+    let beta = sharing("beta", "b", json!({"alpha": {"sees": {"registers": ["beta.open"]}}}));
+    let index = Ownership::of([(&beta, true)]);
+    let read = |project: &str, bucket: &str| index.unshared_read(&project.into(), &bucket.into());
+    for (project, bucket) in [("beta", "beta"), ("beta", "beta.state"), ("alpha", "celos"), ("alpha", "beta.open")] {
+        assert_eq!(read(project, bucket), None, "{bucket} by {project}");
+    }
+    for (project, bucket) in [("gamma", "beta.open"), ("alpha", "beta"), ("alpha", "beta/open")] {
+        let missing = read(project, bucket).expect("no consent");
+        let line =
+            format!("kelos.project({{ shares: {{ \"{project}\": {{ sees: {{ registers: [\"{bucket}\"] }} }} }} }})");
+        assert_eq!(missing.line(), line);
+        assert!(missing.to_string().starts_with("the script refers to another project"), "{missing}");
+    }
+}
+
+#[test]
+fn a_definition_that_takes_from_others_is_refused() {
+    let beta = [workflow("beta", "load", Trigger::Always, "true"), schedule("beta", "b", "load", signal("beta.sig"))];
     let index = Ownership::of(beta.iter().map(|one| (one, true)));
     assert_eq!(unshared(&index, &workflow("alpha", "a", after("load"), "true")), [""; 0]);
     assert_eq!(
@@ -162,15 +189,23 @@ fn a_definition_is_refused_that_takes_from_others_or_claims_what_is_theirs() {
         [r#"kelos.project({ shares: { "alpha": { sees: { runs: ["load"] } } } })"#]
     );
     assert_eq!(
-        unshared(&index, &schedule("alpha", "a", "load", signal("sig"))),
+        unshared(&index, &schedule("alpha", "a", "load", signal("beta.sig"))),
         [
-            r#"kelos.project({ shares: { "alpha": { sees: { signals: ["sig"] } } } })"#,
+            r#"kelos.project({ shares: { "alpha": { sees: { signals: ["beta.sig"] } } } })"#,
             r#"kelos.project({ shares: { "alpha": { sends: { starts: ["load"] } } } })"#
         ]
     );
-    let claim = sharing("alpha", "a", json!({"*": {"sees": {"signals": ["sig", "own"]}}}));
-    assert_eq!(unshared(&index, &claim), [r#"kelos.project({ shares: { "alpha": { sees: { signals: ["sig"] } } } })"#]);
-    assert_eq!(unshared(&index, &sharing("beta", "b2", json!({"*": {"sees": {"signals": ["sig"]}}}))), [""; 0]);
+}
+
+#[test]
+fn a_plain_name_can_not_be_taken_from_others_by_waiting_for_it_or_declaring_it_first() {
+    let claim = Workflow {
+        shares: Shares::read(json!({"*": {"sees": {"signals": ["sig"]}}})).expect("shares"),
+        ..schedule("mallory", "m", "m-prog", signal("sig"))
+    };
+    let index = Ownership::of([(&claim, true)]);
+    assert_eq!(unshared(&index, &schedule("beta", "b", "b-prog", signal("sig"))), [""; 0]);
+    assert_eq!(index.owner(&Referent::Signal("sig".into())), None);
 }
 
 #[test]
@@ -194,16 +229,20 @@ fn a_change_concerns_those_whose_references_it_decides_about() {
     assert!(index.unshared(&waiting.id).is_empty());
     assert!(index.put(&workflow("gamma", "g", Trigger::Always, "true"), true).contains(&waiting.id));
     assert_eq!(index.unshared(&waiting.id).len(), 1);
+    let consent = sharing("gamma", "g", json!({"alpha": {"sees": {"signals": ["go"]}}}));
+    assert!(index.put(&consent, true).contains(&waiting.id));
+    assert!(index.unshared(&waiting.id).is_empty());
 }
 
 #[test]
-fn names_that_several_projects_wait_for_are_listed_until_one_declares_them() {
+fn plain_names_that_several_projects_wait_for_are_listed() {
     let mut index = Ownership::default();
     index.put(&schedule("alpha", "a", "p", partitions("ds")), true);
+    index.put(&schedule("alpha", "own", "p", partitions("alpha.ds")), true);
+    assert!(index.common().is_empty());
     index.put(&schedule("beta", "b", "q", partitions("ds")), true);
-    let shared = index.undeclared();
-    assert_eq!(shared.len(), 1);
-    assert_eq!(shared[0].1.iter().map(|one| &**one).collect::<Vec<_>>(), ["alpha", "beta"]);
-    index.put(&sharing("alpha", "c", json!({"beta": {"sees": {"datasets": ["ds"]}}})), true);
-    assert!(index.undeclared().is_empty() && index.all_unshared().is_empty());
+    let common = index.common();
+    assert_eq!(common.len(), 1);
+    assert_eq!(common[0].1.iter().map(|one| &**one).collect::<Vec<_>>(), ["alpha", "beta"]);
+    assert!(index.all_unshared().is_empty());
 }

@@ -116,8 +116,8 @@ impl Form<Shares> for StoredShares {
             some.map(|(field, names)| ((*field).to_owned(), (*names).clone())).collect()
         };
         let shared = |(project, Share { sees, sends }): (&str, &Share)| {
-            let Sees { runs, datasets, signals } = sees;
-            let sees = names(&[("runs", runs), ("datasets", datasets), ("signals", signals)]);
+            let Sees { runs, datasets, signals, registers } = sees;
+            let sees = names(&[("runs", runs), ("datasets", datasets), ("signals", signals), ("registers", registers)]);
             let Sends { starts, ends, datasets, signals } = sends;
             let sends = names(&[("starts", starts), ("ends", ends), ("datasets", datasets), ("signals", signals)]);
             (Arc::from(project), StoredShare { sees, sends })
@@ -128,7 +128,12 @@ impl Form<Shares> for StoredShares {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shares, D::Error> {
         let shared = |(project, StoredShare { mut sees, mut sends }): (Arc<str>, StoredShare)| {
             let mut seen = |field: &str| sees.remove(field).unwrap_or_default();
-            let sees = Sees { runs: seen("runs"), datasets: seen("datasets"), signals: seen("signals") };
+            let sees = Sees {
+                runs: seen("runs"),
+                datasets: seen("datasets"),
+                signals: seen("signals"),
+                registers: seen("registers"),
+            };
             let mut sent = |field: &str| sends.remove(field).unwrap_or_default();
             let sends = Sends {
                 starts: sent("starts"),
