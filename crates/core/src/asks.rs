@@ -271,7 +271,7 @@ impl Core {
     }
 
     /// Ends the live steps of a run of a flow together with it, and the items of a list with its step.
-    fn end_steps(&mut self, slot: &SlotRef, what: &SlotEvent) {
+    pub(crate) fn end_steps(&mut self, slot: &SlotRef, what: &SlotEvent) {
         let of = slot.key.step().map(StepKey::step);
         let run = SlotRef::new(slot.workflow.clone(), slot.key.of_run());
         let is_meant = |id: &SlotRef| match (of, id.key.step()) {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use kelos_model::flow::{FLOW, FlowEnd, InputMerge, OpenedStep, StepProgress, formatted_key};
 use kelos_model::run::beyond_largest;
 use kelos_model::slot::RunOfFlow;
-use kelos_model::{Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow};
+use kelos_model::{
+    Actor, Outcome, RunId, SlotEvent, SlotKey, SlotRef, SlotState, StepKey, StepName, Workflow, WorkflowId,
+};
 use serde_json::{Map, Value};
 
 use crate::Core;
@@ -70,9 +72,40 @@ impl Core {
             let fresh = (run.number == 1).then(|| FlowProgress::new(flow.graph(), run.number));
             return self.flows.begin(&run.slot, fresh);
         }
-        let reason = "the graph of its steps has a mistake: see the problems of its definition".to_owned();
+        let lost = self.flows.lost().contains(&run.slot).then(|| self.lost_definition(&run.slot));
+        let mistake = || "the graph of its steps has a mistake: see the problems of its definition".to_owned();
+        let reason = lost.unwrap_or_else(mistake);
         let code = Some(kelos_model::FailureCode::FINAL);
         self.ended(run, Outcome::Failed { reason, exit_status: None, code });
+    }
+
+    /// The reason why a run can't go on whose definition can't be read any more.
+    fn lost_definition(&self, slot: &SlotRef) -> String {
+        let part = self.slots.get(slot).and_then(|live| live.slot.run_of_flow().map(|run| run.definition));
+        format!(
+            "version {} of its definition, with which it began, can't be read; a rerun follows the present one",
+            part.unwrap_or_default()
+        )
+    }
+
+    /// Ends the runs of a workflow whose definition can't be read any more, with their steps: somebody has looked, and goes on.
+    pub(crate) fn end_lost_flows(&mut self, workflow: &WorkflowId) {
+        let lost: Vec<SlotRef> =
+            self.flows.lost().iter().filter(|run| run.workflow == *workflow).cloned().collect();
+        for slot in lost {
+            let Some(live) = self.slots.get(&slot) else { continue };
+            let (state, is_alive, number) = (live.slot.state, live.slot.run_alive, live.slot.last_run);
+            let reason = self.lost_definition(&slot);
+            let killed = SlotEvent::Killed { by: Actor::system("scheduler"), reason: Some(reason.clone()) };
+            self.end_steps(&slot, &killed);
+            if state == SlotState::Running {
+                let code = Some(kelos_model::FailureCode::FINAL);
+                let run = RunId { slot, number };
+                self.ended(&run, Outcome::Failed { reason, exit_status: None, code });
+            } else if is_alive && state.is_final() {
+                self.record(&slot, SlotEvent::RunEnded { run: number, outcome: Outcome::Killed });
+            }
+        }
     }
 
     /// Advances the runs to which something happened. Returns whether there were any.

@@ -40,6 +40,7 @@ impl Core {
         self.turn.log_workflow(self.now, id, WorkflowEvent::Thawed { by, reason });
         self.agree_on_terms(id);
         self.wake_all(id);
+        self.end_lost_flows(id);
         freeze.set_aside.iter().for_each(|run| self.ask_about(&run.slot));
         Ok(())
     }

@@ -83,7 +83,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::references::MissingConsent;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Breach, Probe, Workflow, WorkflowId};
+use kelos_model::{Breach, Invariant, Probe, Workflow, WorkflowId};
 
 pub use deployment::{DEPLOYMENTS, Deployment, deployments_of};
 pub use filter::WorkflowFilter;
@@ -348,6 +348,15 @@ impl Core {
     #[must_use]
     pub fn unshared(&self) -> &BTreeSet<MissingConsent> {
         self.workflows.unshared()
+    }
+
+    /// The breaches of the workflows of which a live run of a flow follows a definition that can't be read any more.
+    pub fn lost_runs(&self) -> impl Iterator<Item = Breach> {
+        self.flows.lost().iter().map(|run| Breach {
+            invariant: Invariant::RowsAreReadable,
+            workflow: run.workflow.clone(),
+            slot: Some(run.clone()),
+        })
     }
 
     /// Whether a workflow is frozen; none if there is no such workflow, which can't be frozen either.

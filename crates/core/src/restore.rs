@@ -85,8 +85,7 @@ impl Core {
             {
                 self.flows.pin(&definition, number);
             }
-            // Nothing is left before it.
-            drop(self.flows.follow_run(id, slot));
+            self.flows.restore(id, slot);
         }
     }
 

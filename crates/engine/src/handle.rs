@@ -208,8 +208,12 @@ impl Handle {
     /// [`Handle::taken_names`].
     ///
     /// # Errors
-    /// When the engine has ended.
+    /// When a definition has a value that is nested too deeply, or the engine has ended.
     pub fn define(&self, all: Vec<Arc<Workflow>>, sources: BTreeMap<String, Arc<str>>) -> Result<(), AskError> {
+        for one in &all {
+            let refused = |problem| AskError::Refused(Refusal::TooDeep(format!("{}: {problem}", one.id)));
+            one.check_nesting().map_err(refused)?;
+        }
         let projects = projects(&all, &sources);
         self.deploy(Definitions {
             provenance: Provenance::Code,

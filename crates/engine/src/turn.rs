@@ -229,9 +229,11 @@ impl Turns {
         Ok(TurnResult { commands, events: count, ..TurnResult::default() })
     }
 
-    /// The breach of a workflow of which a row was met that can't be read, unless it is frozen or was.
+    /// The breach of a workflow of which a row was met that can't be read, or a run follows a definition that can't, unless it is frozen or
+    /// was.
     fn unread_row(&mut self, store: &dyn Journal) -> Option<Breach> {
-        for breach in store.unreadable().iter().filter_map(UnreadableRow::breach) {
+        let met = store.unreadable();
+        for breach in met.iter().filter_map(UnreadableRow::breach).chain(self.core.lost_runs()) {
             match self.core.is_frozen(&breach.workflow) {
                 Some(false) if !self.unread.contains(&breach.workflow) => return Some(breach),
                 Some(true) => drop(self.unread.insert(breach.workflow)),
@@ -350,6 +352,7 @@ impl Turns {
             runs: rows.runs,
             sources: if rows.workflows.is_empty() { BTreeMap::new() } else { self.sources.clone() },
             workflows: rows.workflows,
+            unread: BTreeMap::new(),
             backfills: rows.backfills,
             registers: rows.registers,
             facts: rows.facts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kelos_model::{SlotRef, WorkflowId};
+use kelos_model::{Slot, SlotRef, Workflow, WorkflowId};
 use kelos_store::UnreadableRow;
 use kelos_store::adapter::stored;
 use rusqlite::{Connection, Transaction};
@@ -237,8 +237,8 @@ pub(super) fn accept(tx: &Transaction<'_>) -> Result<(), Fault> {
     turns::accept(tx)
 }
 
-/// The rows that can't be read although they agree with their check values, at most `limit`. Earlier definitions are history and no part
-/// of it: nothing depends on them.
+/// The rows that can't be read although they agree with their check values, at most `limit`. Of earlier definitions only those count that
+/// a live run of a flow follows: nothing depends on the others.
 pub(super) fn unreadable(conn: &Connection, names: &Names, limit: usize) -> Result<Vec<UnreadableRow>, Fault> {
     let found = Unread::default();
     let note = |workflow: &WorkflowId, slot: Option<&SlotRef>, what: String, why: String| {
@@ -254,10 +254,25 @@ pub(super) fn unreadable(conn: &Connection, names: &Names, limit: usize) -> Resu
         })
         .map(drop)
     })?;
+    let mut pinned: BTreeMap<(WorkflowId, u32), SlotRef> = BTreeMap::new();
     for (table, columns) in [("slots", SLOT), ("steps", STEP_SLOT)] {
         look(conn, &format!("SELECT {columns} FROM {table} NOT INDEXED"), |row| {
             let id = names.read_slot_name(row)?;
-            told(read_whole_slot(row), |why| note(&id.workflow, Some(&id), "the slot".to_owned(), why))
+            let slot = read_whole_slot(row);
+            let follows = slot.as_ref().ok().filter(|slot| slot.is_live()).and_then(Slot::run_of_flow);
+            if let Some(definition) = follows.map(|run| run.definition).filter(|number| *number > 0) {
+                pinned.entry((id.workflow.clone(), definition)).or_insert_with(|| id.clone());
+            }
+            told(slot, |why| note(&id.workflow, Some(&id), "the slot".to_owned(), why))
+        })?;
+    }
+    for ((workflow, version), run) in &pinned {
+        let Some(number) = names.number(workflow) else { continue };
+        let sql = format!("SELECT {DEFINITION} FROM definitions WHERE workflow = {number} AND version = {version}");
+        look(conn, &sql, |row| {
+            told(read_defined::<Workflow>(row, 0), |why| {
+                note(workflow, Some(run), format!("version {version} of the definition that it follows"), why);
+            })
         })?;
     }
     look(conn, &format!("SELECT {RUN} FROM runs NOT INDEXED"), |row| {

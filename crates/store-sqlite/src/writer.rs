@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
-use kelos_model::workflow::WorkflowRow;
 use kelos_model::{Event, EventRecord, FactKey, Run, RunState, SlotState, WorkflowId};
 use kelos_store::adapter::cursor::{beyond_time, kind, order_time, time};
 use kelos_store::adapter::{DefinedAt, DigestBuilder, add_event, named_before, stored};
@@ -327,7 +326,11 @@ impl Turn<'_> {
                     (None, Some(text)) => Some(*sources.entry(file).or_insert(self.source(text)?)),
                     (None, None) => None,
                 };
-                self.write_definition(number, row, defined_at.at(&row.id), source)?;
+                let text = match commit.unread.get(&(row.id.clone(), row.version)) {
+                    Some(unread) => unread.to_string(),
+                    None => stored::text(&*row.definition)?,
+                };
+                self.write_definition((number, row.version), &text, defined_at.at(&row.id), source)?;
                 self.known.defined.push((number, row.version));
             }
             let sql = "UPDATE workflows SET name = ?2, version = ?3, present = ?4, paused = ?5, planned = ?6, \
@@ -353,18 +356,17 @@ impl Turn<'_> {
 
     fn write_definition(
         &mut self,
-        number: i64,
-        row: &WorkflowRow,
+        (number, version): (i64, u32),
+        definition: &str,
         at: Timestamp,
         source: Option<i64>,
     ) -> Result<(), Fault> {
         let sql = "INSERT INTO definitions (workflow, version, at, definition, source, check_value) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut statement = self.tx.prepare_cached(sql)?;
-        let definition = stored::text(&*row.definition)?;
         let mut bound = Binding::new(&mut statement, &mut self.known.sum);
-        bound.number(number)?.number(i64::from(row.version))?.number(at.as_millisecond())?;
-        bound.text(&*definition)?.number(source)?.check_value()?.execute()?;
+        bound.number(number)?.number(i64::from(version))?.number(at.as_millisecond())?;
+        bound.text(definition)?.number(source)?.check_value()?.execute()?;
         Ok(())
     }
 

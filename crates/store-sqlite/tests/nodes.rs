@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::history::Trim;
+use kelos_model::time::{CronSchedule, Schedule};
+use kelos_model::workflow::{Job, Moments, PlanState, WorkflowRow};
+use kelos_model::{Workflow, WorkflowId};
 use kelos_store::log::{
-    FORM, Holder, Inbox, LeaseTiming, LocalState, Log, LogError, LogJournal, LogParts, LogState, LogStore,
+    FORM, Holder, Inbox, LeaseTiming, LocalState, Log, LogEntry, LogError, LogJournal, LogParts, LogState, LogStore,
     MemoryLogStore, Reign,
 };
 use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
-use kelos_store::{Commit, Journal, PageRequest, StoreError, StoredState};
+use kelos_store::{Commit, Journal, MemoryStore, PageRequest, StoreError, StoredState, UnreadableRow};
 use kelos_store_sqlite::{SharedLogStore, SqliteState, SqliteStore};
 use tempfile::TempDir;
 
@@ -198,6 +201,73 @@ fn a_file_is_its_own_log_or_the_state_of_a_node() {
     SqliteState::into_embedded(nodes.file("two")).unwrap();
     let mut embedded = SqliteStore::open(nodes.file("two")).unwrap();
     assert!(embedded.lease("", Timestamp::UNIX_EPOCH, 1000).unwrap().is_some());
+}
+
+/// A workflow as an earlier version could store it: of its cron expression one field is missing, and the expression can't be read.
+fn broken(entry: &LogEntry) -> Vec<u8> {
+    let text = String::from_utf8(entry.body.clone()).unwrap();
+    assert!(text.contains("0 0 * * * ?"), "{text}");
+    text.replace("0 0 * * * ?", "0 0 * *").into_bytes()
+}
+
+fn defined(name: &str) -> Commit {
+    let id: WorkflowId = name.parse().unwrap();
+    let job = Job::new("command", serde_json::Map::from_iter([("command".to_owned(), "true".into())]));
+    let row = WorkflowRow {
+        definition: Arc::new(Workflow::new(id.clone(), Schedule::Cron(CronSchedule::hourly()), job)),
+        id,
+        version: 1,
+        present: true,
+        enabled: true,
+        paused: false,
+        planned: PlanState::default(),
+        moments: Moments::default(),
+    };
+    Commit { workflows: vec![row], ..Commit::default() }
+}
+
+#[test]
+fn an_entry_with_a_definition_that_can_not_be_read_freezes_its_workflow_and_is_followed() {
+    let (whole, nodes) = (Nodes::new(), Nodes::new());
+    let (mut leader, _) = whole.node("leader").unwrap();
+    let lease = leader.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap().expect("the lease");
+    for name in ["broken", "sound"] {
+        leader.commit(lease, &defined(name)).unwrap();
+    }
+    // The same log, as an earlier version wrote it.
+    let entries = whole.log.connect().read(0, 10).unwrap();
+    let mut log = nodes.log.connect();
+    let free = log.lease().unwrap();
+    let held = log.take(&free, 4, &Holder::default()).unwrap().expect("the lease");
+    for entry in &entries {
+        let body = if entry.position == 2 { broken(entry) } else { entry.body.clone() };
+        log.append(held.epoch, entry.position, &body).unwrap();
+    }
+    let (mut follower, shown) = nodes.node("follower").unwrap();
+    assert_eq!(follower.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap(), None, "another node leads");
+    assert_eq!(shown.status().followed, entries.len() as u64);
+    let rows = follower.reader().workflows(None).unwrap();
+    assert_eq!(rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["broken", "sound"]);
+    assert_eq!((rows[0].definition.keys.schedule(), &*rows[0].definition.job.executor), (None, "command"));
+    // The engine freezes what is met, and `kelos verify` lists the same.
+    let breaches: Vec<_> = follower.unreadable().iter().filter_map(UnreadableRow::breach).collect();
+    assert_eq!(breaches.iter().map(|one| one.workflow.as_str()).collect::<Vec<_>>(), ["broken"]);
+    let told: Vec<String> = follower.reader().unreadable(10).unwrap().iter().map(ToString::to_string).collect();
+    assert!(told.len() == 1 && told[0].starts_with("broken: version 1 of its definition can't be read"), "{told:?}");
+    // Memory is a state like a file.
+    let (mut memory, _) = LogJournal::inline(LogParts {
+        store: Arc::new(nodes.log.clone()),
+        state: MemoryStore::new(),
+        folder: nodes.folder.path().to_owned(),
+        holder: Holder::default(),
+        form: FORM,
+        timing: LeaseTiming::DEFAULT,
+        monotonic: Arc::new(Duration::default),
+        nonce: Box::new(|| 5),
+    })
+    .unwrap();
+    assert_eq!(memory.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap(), None);
+    assert_eq!(memory.unreadable(), follower.unreadable());
 }
 
 #[test]

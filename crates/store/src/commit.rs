@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_model::backfill::Backfill;
 use kelos_model::history::Trim;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef};
+use kelos_model::{EventRecord, FactKey, Run, Slot, SlotRef, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,6 +37,9 @@ pub struct Commit {
     /// The workflows that changed, as they are now. A new version is also added to the history of definitions; a workflow that
     /// got several versions in the turn is listed once for each, the newest last.
     pub workflows: Vec<WorkflowRow>,
+    /// The stored texts of new definitions in `workflows`, by their versions, that another node wrote and that can't be read as a whole.
+    /// They are stored as they came, so that their workflows freeze on each node, and a later version may read them.
+    pub unread: BTreeMap<(WorkflowId, u32), Arc<str>>,
     /// The sources (file name to text) that belong to new definitions in `workflows`.
     pub sources: BTreeMap<String, Arc<str>>,
     /// The backfills that changed, as they are now.

@@ -32,6 +32,8 @@ pub(crate) struct Flows {
     live: BTreeMap<SlotRef, LiveFlow>,
     /// The flows of the live runs that do one step of another run again.
     repeats: BTreeMap<SlotRef, Arc<PinnedFlow>>,
+    /// The live runs whose definition can't be read any more.
+    lost: BTreeSet<SlotRef>,
     /// The runs whose steps have changed.
     touched: BTreeSet<SlotRef>,
 }
@@ -93,6 +95,7 @@ impl Flows {
     /// Forgets a run that is live no more, and its definition if no other run follows it. Returns what none follows any more.
     fn leave(&mut self, id: &SlotRef) -> Option<Arc<PinnedFlow>> {
         self.touched.remove(id);
+        self.lost.remove(id);
         let own = self.repeats.remove(id);
         let LiveFlow { definition, .. } = self.live.remove(id)?;
         let key = (id.workflow.clone(), definition);
@@ -128,6 +131,20 @@ impl Flows {
     pub(crate) fn definition(&self, step: &SlotRef) -> Option<&Arc<Workflow>> {
         let key = step.key.step()?;
         self.of(&SlotRef::new(step.workflow.clone(), key.run()))?.definition(key)
+    }
+
+    /// Takes a live run again after a restart. One whose definition is not ready is lost.
+    pub(crate) fn restore(&mut self, id: &SlotRef, slot: &Slot) {
+        // Nothing is left before it.
+        drop(self.follow_run(id, slot));
+        if self.live.contains_key(id) && self.of(id).is_none() {
+            self.lost.insert(id.clone());
+        }
+    }
+
+    /// The live runs whose definition can't be read any more.
+    pub(crate) fn lost(&self) -> &BTreeSet<SlotRef> {
+        &self.lost
     }
 
     /// Has a run begin. Where it goes on with what steps have done before, that has to be read.

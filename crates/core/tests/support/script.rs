@@ -15,6 +15,7 @@
 //! remove wc | pause wc | resume wc | restart
 //! plant wc planning | looking | collecting | dispatching | reporting | asking       an invariant of it breaks by that from now on
 //! mend                                                          nothing breaks any more; either comes with a restart
+//! unread etl 1                                                     a restart that can't read a past definition any more
 //! restore | load                                                a restart in two steps: definitions come later
 //! answer /in/00 yes | no | never | failed why
 //! report wc@00:00#1 started | succeeded | killed | never-started
@@ -107,6 +108,7 @@ pub(crate) fn perform(world: &mut World, input: &str) -> Said {
             world.config.planted = None;
             world.restart()
         }
+        "unread" => world.lose_definition(words.workflow()?, words.number()?),
         "restore" => world.restore(),
         "load" => world.define(),
         "answer" => answer(world, &mut words)?,

@@ -245,6 +245,16 @@ impl World {
         lines
     }
 
+    /// Restarts without a past definition, which can't be read any more; what follows it is frozen, as the engine does.
+    pub(crate) fn lose_definition(&mut self, workflow: WorkflowId, number: u32) -> Vec<String> {
+        self.disk.definitions.remove(&(workflow, number));
+        let mut lines = self.restore();
+        let breaches: Vec<Input> = self.core.lost_runs().map(Input::Freeze).collect();
+        lines.extend(self.turn(breaches));
+        lines.extend(self.define());
+        lines
+    }
+
     /// The same, before any definitions are given.
     pub(crate) fn restore(&mut self) -> Vec<String> {
         let commands = self.recall_stored();

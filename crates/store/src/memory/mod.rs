@@ -12,6 +12,7 @@ use kelos_model::{FactKey, Run};
 
 use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
 use crate::queries::Queries;
+use crate::unreadable::UnreadableRow;
 use kelos_model::Recall;
 pub use local::MemoryCopies;
 use state::State;
@@ -81,6 +82,10 @@ impl StoredState for MemoryStore {
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
         let state = self.disk.state();
         Ok(names.iter().filter(|name| state.facts.contains_key(name)).cloned().collect())
+    }
+
+    fn unreadable(&self) -> Vec<UnreadableRow> {
+        self.disk.state().unread.values().cloned().collect()
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -10,7 +10,7 @@ use kelos_model::backfill::Backfill;
 use kelos_model::history::{RemovedHistory, Trim};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, WorkflowId};
+use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, SlotRef, Workflow, WorkflowId};
 use serde_json::Value;
 
 use super::blocks::Blocks;
@@ -21,6 +21,7 @@ use crate::queries::{Order, Page, PageRequest, PastDefinition};
 use crate::record::{Deletions, Digest, DigestBuilder, TurnColumns, TurnRecord, add_event};
 use crate::step_keys::StepKeys;
 use crate::stored;
+use crate::unreadable::UnreadableRow;
 use kelos_model::Recall;
 
 /// A workflow's slots, in the order of the listing. They are boxed because new ones come first, and move all others of a node.
@@ -56,6 +57,8 @@ pub(super) struct State {
     steps: Vec<Steps>,
     pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(super) definitions: BTreeMap<WorkflowId, Past>,
+    /// The rows of workflows whose present definitions can't be read as a whole.
+    pub(super) unread: BTreeMap<WorkflowId, UnreadableRow>,
     pub(super) runs: BTreeMap<u64, Box<Run>>,
     pub(super) events: Blocks<EventRecord>,
     /// The turns. The last ones have no digest yet: it is computed when it is read, of the events that are kept here.
@@ -229,11 +232,21 @@ impl State {
     fn write_workflow(&mut self, row: &WorkflowRow, at: Timestamp, commit: &Commit) {
         self.meet(&row.id);
         let versions = self.definitions.entry(row.id.clone()).or_default();
+        let is_new = !versions.contains_key(&row.version);
         versions.entry(row.version).or_insert_with(|| {
             let (version, definition) = (row.version, (*row.definition).clone());
             let source = commit.sources.get(&row.definition.source.file).cloned();
             (PastDefinition { version, at: in_millis(at), definition, source: None }, source)
         });
+        if is_new {
+            self.unread.remove(&row.id);
+        }
+        if let Some(text) = commit.unread.get(&(row.id.clone(), row.version)) {
+            let why = stored::read::<Workflow>(text).err().map(|error| error.to_string()).unwrap_or_default();
+            let what = format!("version {} of its definition", row.version);
+            let unread = UnreadableRow { workflow: Some(row.id.clone()), slot: None, what, why };
+            self.unread.insert(row.id.clone(), unread);
+        }
         self.workflows.insert(row.id.clone(), row.clone());
     }
 

@@ -128,12 +128,13 @@ pub(crate) fn write_entry(text: &mut Vec<u8>, entry: &StoredEntry<'_>) -> Result
     serde_json::to_writer(text, entry)
 }
 
-/// Reads an entry of a log.
+/// Reads an entry of a log. Of definitions that can't be read as a whole all is read that can be.
 ///
 /// # Errors
 /// If the text has another form.
 pub(crate) fn read_entry(text: &[u8]) -> Result<EntryBody, Error> {
-    nesting::read::<StoredEntry<'static>>(text).map(EntryBody::from)
+    let whole = nesting::read::<StoredEntry<'static>>(text).map(EntryBody::from);
+    whole.or_else(|error| salvage::salvage_entry(text).ok_or(error))
 }
 
 /// The subject of an event, from the columns beside its body.

@@ -105,6 +105,7 @@ impl From<StoredEntry<'_>> for EntryBody {
             slots: turn.slots.into_owned(),
             runs: turn.runs.into_owned(),
             workflows: turn.workflows.into_owned(),
+            unread: BTreeMap::new(),
             sources: turn.sources.into_owned(),
             backfills: turn.backfills.into_owned(),
             registers: turn.registers.into_owned(),
