@@ -111,6 +111,15 @@ pub trait Executor: Send + Sync {
         let _ = run;
         None
     }
+
+    /// The engine begins to lead. All that it asks for from now on belongs to this epoch, first the checks of the runs that it restored.
+    /// Must not block.
+    fn lead(&self, epoch: u64) {
+        let _ = epoch;
+    }
+
+    /// The engine does not lead any more. Must not block.
+    fn stand_by(&self) {}
 }
 
 /// Executors by name.
@@ -148,6 +157,16 @@ impl Executors {
     pub fn get(&self, name: &str) -> Arc<dyn Executor> {
         let known = self.by_name.get(name).or(self.otherwise.as_ref()).cloned();
         known.unwrap_or_else(|| Arc::new(AbsentExecutor::new(name, self.names())))
+    }
+
+    /// Has all of them know that the engine begins to lead.
+    pub(crate) fn lead(&self, epoch: u64) {
+        self.by_name.values().chain(&self.otherwise).for_each(|executor| executor.lead(epoch));
+    }
+
+    /// Has all of them know that the engine does not lead any more.
+    pub(crate) fn stand_by(&self) {
+        self.by_name.values().chain(&self.otherwise).for_each(|executor| executor.stand_by());
     }
 
     /// The same, with each start changed before it is begun.
@@ -196,5 +215,13 @@ impl Executor for AdjustingExecutor {
 
     fn note(&self, run: &RunId) -> Option<String> {
         self.inner.note(run)
+    }
+
+    fn lead(&self, epoch: u64) {
+        self.inner.lead(epoch);
+    }
+
+    fn stand_by(&self) {
+        self.inner.stand_by();
     }
 }

@@ -189,11 +189,12 @@ impl Handle {
         finished.await.map_err(|_| self.silence())
     }
 
-    /// Waits until all that was sent to the engine before is taken in and committed.
+    /// Waits until all that was sent to the engine before is taken in and committed, and gives the epoch in which that is so. What was sent
+    /// in an earlier epoch may have been dropped with it.
     ///
     /// # Errors
     /// When this engine does not lead, or does not answer.
-    pub async fn settled(&self) -> Result<(), AskError> {
+    pub async fn settled(&self) -> Result<u64, AskError> {
         if self.status() == Status::Standby {
             return Err(AskError::Standby);
         }

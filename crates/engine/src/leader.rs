@@ -72,8 +72,8 @@ enum ExitReason {
 #[derive(Default)]
 struct Batch {
     inputs: Vec<Input>,
-    /// Those who wait until what came before them is committed.
-    barriers: Vec<oneshot::Sender<()>>,
+    /// Those who wait until what came before them is committed, and are told the epoch.
+    barriers: Vec<oneshot::Sender<u64>>,
     stop: Option<oneshot::Sender<()>>,
     defined: BTreeSet<Provenance>,
     /// Whether anything has come that should not wait, which is all but reports of starts.
@@ -119,7 +119,7 @@ impl Surroundings for Reign<'_> {
 
     fn wait(&mut self, due: Option<Timestamp>) -> Result<Option<Vec<Input>>, TurnError> {
         for barrier in self.batch.barriers.drain(..) {
-            let _ = barrier.send(());
+            let _ = barrier.send(self.lease.epoch);
         }
         if self.batch.stop.is_some() {
             return Ok(None);
@@ -205,6 +205,7 @@ impl Leader {
                 Ok(Err(stop)) => ExitReason::Stop(stop),
                 Err(error) => ExitReason::Store(error),
             };
+            self.parts.executors.stand_by();
             // Waiting requests get an error.
             self.replies.clear();
             self.shown.timings.hold_until(None);
@@ -338,6 +339,7 @@ impl Leader {
         let renew_at = Instant::now() + self.parts.lease / 3;
         let mut reign =
             Reign { leader: self, turns, lease, batch: Batch::default(), renew_at, verify_at: Instant::now() };
+        reign.leader.parts.executors.lead(lease.epoch);
         reign.perform(now, commands)?;
         let first = reign.leader.definitions(&mut reign.turns, |_| true)?;
         live_through(&mut reign, first)?;

@@ -156,7 +156,7 @@ pub(crate) enum Message {
         done: oneshot::Sender<()>,
     },
     /// Answered after the commit of the turn that processes it, and with it all that was sent before.
-    Barrier(oneshot::Sender<()>),
+    Barrier(oneshot::Sender<u64>),
     Definitions(Definitions),
     Stop(oneshot::Sender<()>),
 }

@@ -372,7 +372,7 @@ impl App {
 
     /// Waits until the engine has taken in, and committed, everything that was sent to it before.
     pub async fn settle(&self) -> Result<(), AskError> {
-        let settled = self.handle().settled().await;
+        let settled = self.handle().settled().await.map(drop);
         self.projects.outdate();
         settled
     }

@@ -244,6 +244,9 @@ fn desk_of(config: &NodeConfig, launcher: &Launcher, runtime: &Runtime) -> Resul
         core.by_workers = executors.names().into_iter().collect();
     }
     desk.hands_out(&core.by_workers);
+    if let Some(log) = config.log.clone() {
+        desk.shares(log);
+    }
     if !config.executors.names().iter().any(|name| name == FUNCTION) {
         // This program has no functions: those of others work for it.
         core.by_workers.insert(FUNCTION.to_owned());

@@ -91,6 +91,9 @@ pub struct WorkerRecord {
     /// The node that it belongs to; none if it is a process of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// Its process, as the machine knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
     /// Its labels.
     pub labels: BTreeSet<Label>,
     /// The place to which it copies the output of its ended runs.

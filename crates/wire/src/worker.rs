@@ -64,6 +64,13 @@ pub struct OfferRequest {
     /// Its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessDto>,
+    /// Former processes of its folder that have certainly ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub succeeds: Vec<ProcessDto>,
+    /// The newest epoch of a leader that it has heard of, or 0. Older programs don't say it: they are refused by status 410 instead of
+    /// `givenUp`, and are not asked for runs that they do not list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
 }
 
 /// A project whose functions a worker has.
@@ -156,6 +163,15 @@ pub struct AssignmentDto {
     pub outdated: BTreeSet<WorkflowId>,
     /// Runs that do not belong to the worker: it must end them and report nothing about them.
     pub refused: Vec<RunId>,
+    /// The epoch of the leader that answers. A worker that has heard of a newer one ignores the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// Whether the session is over: the worker sent no heartbeat for too long, and its runs were taken away.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
+    /// Runs that the log has at this worker and that it did not list: it looks for them on its disk, and reports or lists what it finds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sought: Vec<RunId>,
 }
 
 /// The answer to a run's request for permits.

@@ -199,7 +199,7 @@ impl Shadow {
     async fn reload(&self) -> Result<(), ShadowError> {
         let (scripts, handle) = (self.scripts.clone(), self.handle.clone());
         let _ = tokio::task::spawn_blocking(move || scripts.reload(&handle)).await;
-        Ok(self.handle.settled().await?)
+        Ok(self.handle.settled().await.map(drop)?)
     }
 
     /// Repeats the requests of people to Celos.

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_core::Input;
-use kelos_engine::Handle;
 use kelos_engine::executor::{Executor, Reports, Start};
+use kelos_engine::{Handle, Status};
 use kelos_model::run::Report;
 use kelos_model::workers::FUNCTION;
 use kelos_model::{Outcome, PermitAnswer, RunId, WorkflowId};
+use kelos_store::log::LogState;
 use kelos_wire::{AssignmentDto, OfferRequest, OutputQuestionDto, PermitAnswerDto};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
@@ -44,7 +45,7 @@ const DOUBT: Duration = Duration::from_secs(1);
 const APPS_AGE: Duration = Duration::from_secs(1);
 
 /// The reason for which a hub rejects a worker. Messages complete "failed to …".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
     /// It was silent for too long, or its process ended.
     #[error("continue this session: the worker sent no heartbeat for too long, and its runs were taken away")]
@@ -55,9 +56,37 @@ pub enum HubError {
     /// Its reports were not stored: the leader lost the lead, or its store failed.
     #[error("store what a worker reported: this process does not lead at the moment")]
     NotStored,
+    /// Another process leads, or none: whose runs are whose is known there alone.
+    #[error("hear a worker: this process does not lead at the moment{}", said(.0))]
+    NotLeading(Option<String>),
+    /// Another process works under the name, and is alive.
+    #[error("work under the name {}: another process works under it on the machine {}; where a machine or a folder was copied, give this \
+        worker an empty folder of its own", .0.name, .0.host)]
+    NameTaken(HeldName),
+    /// Another process had the name, and nobody knows whether it has ended.
+    #[error("work under the name {}: another process worked under it on the machine {}, {} s ago; if it does not come back, the name is \
+        free once its lease of {} s is over", .0.name, .0.host, .0.silence.as_secs(), .0.lease.as_secs())]
+    NameHeld(HeldName),
     /// The server does its jobs itself.
     #[error("register a worker: this server runs jobs itself, expected one that hands them to workers")]
     ByItself,
+}
+
+/// The name of a worker that another process has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldName {
+    /// The name.
+    pub name: Arc<str>,
+    /// The machine of that process.
+    pub host: String,
+    /// The time since its last message.
+    pub silence: Duration,
+    /// The time after which it certainly has no runs any more.
+    pub lease: Duration,
+}
+
+fn said(leader: &Option<String>) -> String {
+    leader.as_ref().map(|leader| format!("; {leader} does")).unwrap_or_default()
 }
 
 /// The hub: assigns runs to workers, and receives their reports. Cheap to clone.
@@ -77,6 +106,10 @@ struct HubState {
     elsewhere: RemoteWorkers,
     questions: Questions,
     engine: OnceLock<Handle>,
+    /// The log that other nodes share.
+    log: OnceLock<LogState>,
+    /// The epoch in which this process leads; none while another one may.
+    epoch: watch::Sender<Option<u64>>,
     apps_at: Mutex<Option<Instant>>,
     closing: watch::Sender<bool>,
     /// The last report was sent on a run that no worker had.
@@ -103,6 +136,8 @@ impl Hub {
             elsewhere,
             questions: Questions::default(),
             engine: OnceLock::new(),
+            log: OnceLock::new(),
+            epoch: watch::Sender::new(Some(0)),
             apps_at: Mutex::default(),
             closing: watch::Sender::new(false),
             concluded: Notify::new(),
@@ -123,6 +158,11 @@ impl Hub {
         let _ = self.inner.engine.set(engine);
         self.inner.runtime.spawn(tasks::follow_apps(Arc::downgrade(&self.inner), commits));
         self.inner.runtime.spawn(tasks::offer_anew(Arc::downgrade(&self.inner), status));
+    }
+
+    /// Names the log that this node shares with others, whose lease says whether it leads.
+    pub fn shares(&self, log: LogState) {
+        let _ = self.inner.log.set(log);
     }
 
     /// Names the executors whose runs are left to workers.
@@ -189,7 +229,7 @@ impl Hub {
     /// committed by then.
     ///
     /// # Errors
-    /// When the worker is rejected.
+    /// When the worker is rejected, or this process does not lead, or does not any more.
     pub async fn hear(&self, worker: &str, word: OfferRequest) -> Result<AssignmentDto, HubError> {
         let (inner, worker) = (&self.inner, Arc::<str>::from(worker));
         inner.stirred.notify_one();
@@ -200,32 +240,23 @@ impl Hub {
         if *inner.closing.borrow() {
             return Err(HubError::Closing);
         }
-        if word.workflows.is_empty() {
-            inner.look_for_apps().await;
+        // One that has heard of a newer leader is right: this one has been replaced, and does not know yet.
+        let is_replaced = |epoch: &u64| word.epoch.is_some_and(|newest| newest > *epoch);
+        let Some(epoch) = inner.leads().filter(|epoch| !is_replaced(epoch)) else { return Err(inner.not_leading()) };
+        let is_told_in_words = word.epoch.is_none();
+        let mut epochs = inner.epoch.subscribe();
+        let heard = tokio::select! {
+            heard = inner.hear_in(epoch, &worker, word) => heard,
+            _ = epochs.wait_for(|now| *now != Some(epoch)) => Err(inner.not_leading()),
+        };
+        if inner.leads() != Some(epoch) {
+            return Err(inner.not_leading());
         }
-        inner.questions.answered(&word.outputs);
-        let (session, is_new, refused) = inner.take_in(&worker, &word)?;
-        inner.register(&worker).await?;
-        inner.look_for_left(Instant::now());
-        if is_new {
-            inner.end_doubt().await;
-        }
-        if is_new || !word.reports.is_empty() || word.leaves {
-            let is_stored = inner.settle().await;
-            // A worker forgets reports that are confirmed, so only stored ones are; the others it repeats to the next leader.
-            if !is_stored && !word.reports.is_empty() {
-                return Err(HubError::NotStored);
+        match heard {
+            Err(HubError::GivenUp) if !is_told_in_words => {
+                Ok(AssignmentDto { epoch: Some(epoch), given_up: true, ..AssignmentDto::default() })
             }
-            inner.state().stored(&worker, &word.reports);
-        }
-        let wait = inner.terms.longest_wait(word.remote.is_some());
-        inner.wait_for_orders(&worker, Duration::from_millis(word.wait_millis).min(wait)).await;
-        loop {
-            if let Some(answer) = inner.answer(&worker, &session, &word, &refused)? {
-                return Ok(answer);
-            }
-            // A run that may go on for longer than the log says of any of this worker.
-            inner.register(&worker).await?;
+            heard => heard,
         }
     }
 }
@@ -253,13 +284,117 @@ impl HubState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The epoch in which this process leads, as far as it may trust that. While the store of a process that shares it with no other is
+    /// troubled, its workers are heard, too.
+    fn leads(&self) -> Option<u64> {
+        let epoch = (*self.epoch.borrow())?;
+        let Some(engine) = self.engine.get() else { return Some(epoch) };
+        let lasts = |remaining: Option<Duration>| remaining.is_some_and(|time| !time.is_zero());
+        match engine.status() {
+            Status::Leading { epoch: shown } => {
+                let is_trusted = lasts(engine.timings().lease_remaining())
+                    && self.log.get().is_none_or(|log| lasts(log.lease_remaining()));
+                (shown == epoch && is_trusted).then_some(epoch)
+            }
+            Status::Troubled { .. } | Status::Damaged { .. } => (!self.terms.is_of_several).then_some(epoch),
+            Status::Starting | Status::Standby | Status::Stopped => None,
+        }
+    }
+
+    fn not_leading(&self) -> HubError {
+        let holder = self.log.get().map(|log| (log.node().to_owned(), log.status().lease));
+        let other = holder.filter(|(own, lease)| !lease.is_free && lease.epoch > 0 && lease.holder.node != *own);
+        HubError::NotLeading(other.map(|(_, lease)| match lease.holder.address {
+            Some(address) => format!("{} at {address}", lease.holder.node),
+            None => lease.holder.node,
+        }))
+    }
+
+    /// Processes a message in an epoch of this leader.
+    async fn hear_in(
+        self: &Arc<Self>,
+        epoch: u64,
+        worker: &Arc<str>,
+        word: OfferRequest,
+    ) -> Result<AssignmentDto, HubError> {
+        if word.workflows.is_empty() {
+            self.look_for_apps().await;
+        }
+        self.admit(worker, &word).await?;
+        self.questions.answered(&word.outputs);
+        let (session, is_new, refused) = self.take_in(worker, &word)?;
+        let refused = self.refused(worker, refused).await;
+        self.register(worker).await?;
+        self.look_for_left(Instant::now());
+        if is_new {
+            self.end_doubt().await;
+        }
+        if is_new || !word.reports.is_empty() || word.leaves {
+            let is_stored = self.settle().await.is_none_or(|settled| settled == Some(epoch));
+            // A worker forgets reports that are confirmed, so only stored ones are; the others it repeats to the next leader.
+            if !is_stored && !word.reports.is_empty() {
+                return Err(HubError::NotStored);
+            }
+            self.state().stored(worker, &word.reports);
+        }
+        // A worker of an earlier leader has waited for this one already.
+        if !(is_new && word.session.is_some()) {
+            let wait = self.terms.longest_wait(word.remote.is_some());
+            self.wait_for_orders(worker, Duration::from_millis(word.wait_millis).min(wait)).await;
+        }
+        loop {
+            if let Some(answer) = self.answer(worker, &session, &word, &refused)? {
+                return Ok(AssignmentDto { epoch: Some(epoch), ..answer });
+            }
+            // A run that may go on for longer than the log says of any of this worker.
+            self.register(worker).await?;
+        }
+    }
+
+    /// Refuses a new process of a worker of an earlier leader, unless its former process has certainly ended.
+    async fn admit(&self, worker: &Arc<str>, word: &OfferRequest) -> Result<(), HubError> {
+        let is_fresh = word.remote.is_some() && word.session.is_none() && word.epoch.is_some();
+        let Some(engine) = self.engine.get().filter(|_| is_fresh && !self.state().is_there(worker)) else {
+            return Ok(());
+        };
+        if let Err(error) = self.elsewhere.read_for(engine).await {
+            tracing::warn!(worker = &**worker, "failed to {error}: a worker is not in the log, and waits");
+            return Err(HubError::NotStored);
+        }
+        match self.elsewhere.held(worker, word, Now::read()) {
+            Some(held) => Err(HubError::NameHeld(held)),
+            None => Ok(()),
+        }
+    }
+
+    /// Those of the runs that a worker may not have which are over in the log, or at another worker. Of the others it keeps what it has: it
+    /// alone may know how they ended.
+    async fn refused(&self, worker: &Arc<str>, runs: Vec<RunId>) -> Vec<RunId> {
+        let Some(engine) = self.engine.get().filter(|_| !runs.is_empty()) else { return runs };
+        let (mut refused, rest): (Vec<RunId>, Vec<RunId>) = {
+            let state = self.state();
+            runs.into_iter().partition(|run| state.is_at_another(run, worker))
+        };
+        let reader = engine.reader().clone();
+        let is_alive = move |run: &RunId| match reader.slot(&run.slot) {
+            Ok(slot) => slot.is_some_and(|slot| slot.run_alive && slot.last_run == run.number),
+            Err(error) => {
+                tracing::warn!(%run, "failed to {error}: a worker keeps a run");
+                true
+            }
+        };
+        let over = move || rest.into_iter().filter(|run| !is_alive(run)).collect::<Vec<_>>();
+        refused.extend(tokio::task::spawn_blocking(over).await.unwrap_or_default());
+        refused
+    }
+
     fn take_in(
         self: &Arc<Self>,
         worker: &Arc<str>,
         word: &OfferRequest,
     ) -> Result<(String, bool, Vec<RunId>), HubError> {
         let mut state = self.state();
-        let (session, is_new) = state.session(worker, word, Now::read()).ok_or(HubError::GivenUp)?;
+        let (session, is_new) = state.session(worker, word, Now::read())?;
         // The end of a process on another machine can't be seen; that of one with folders of its own says nothing of its commands.
         let process = session.process.clone().filter(|_| session.remote.is_none());
         let id = session.id.clone();
@@ -330,6 +465,7 @@ impl HubState {
         let (starts, cancels) = if is_asking { state.orders(worker) } else { Default::default() };
         let outputs = if is_asking { state.questions(worker) } else { Vec::new() };
         let permits = if is_asking { state.permits(worker) } else { Vec::new() };
+        let sought = if is_asking { state.sought(worker) } else { Vec::new() };
         let outdated = state.outdated(worker);
         let has_nothing = state.sessions.get(worker).is_some_and(|session| session.runs().is_empty());
         if word.leaves && has_nothing {
@@ -346,7 +482,19 @@ impl HubState {
         self.stirred.notify_one();
         let lease_millis = u64::try_from(self.terms.of(word.remote.is_some()).as_millis()).unwrap_or(u64::MAX);
         let (session, refused) = (id.to_owned(), refused.to_vec());
-        Ok(Some(AssignmentDto { session, lease_millis, starts, cancels, outputs, permits, outdated, refused }))
+        let answer = AssignmentDto {
+            session,
+            lease_millis,
+            starts,
+            cancels,
+            outputs,
+            permits,
+            outdated,
+            refused,
+            sought,
+            ..AssignmentDto::default()
+        };
+        Ok(Some(answer))
     }
 
     /// Has the log know a worker on another machine before it is told anything, and then offers its room to the core.
@@ -391,12 +539,10 @@ impl HubState {
         self.stirred.notify_one();
     }
 
-    /// Waits until what was reported is committed; false where it was not.
-    async fn settle(&self) -> bool {
-        match self.engine.get() {
-            Some(engine) => engine.settled().await.is_ok(),
-            None => true,
-        }
+    /// Waits until what was reported is committed, and gives the epoch in which it is; an inner none if it is not. A hub without an engine
+    /// has nowhere to store it.
+    async fn settle(&self) -> Option<Option<u64>> {
+        Some(self.engine.get()?.settled().await.ok())
     }
 
     fn give_up_session(self: &Arc<Self>, worker: &Arc<str>, id: &str, why: &str) {
@@ -422,7 +568,13 @@ impl HubState {
     /// Sends the last report on a run that no worker has.
     async fn conclude(&self, run: &RunId, report: Report) {
         let outputs = self.launcher.outputs(&run_ref(run)).await;
-        let Some(entry) = self.state().runs.remove(run) else { return };
+        let entry = {
+            let mut state = self.state();
+            // Another epoch may have begun meanwhile, in which somebody claimed it.
+            let is_ending = state.runs.get(run).is_some_and(|entry| entry.place == Place::Ending);
+            if is_ending { state.runs.remove(run) } else { None }
+        };
+        let Some(entry) = entry else { return };
         let report = match report {
             Report::Ended { outcome: Outcome::Unknown { .. } | Outcome::Lost { .. } } | Report::NeverStarted
                 if entry.cancelled =>
@@ -461,6 +613,9 @@ impl HubState {
 
     /// Gives up workers that were silent for too long, and runs that no worker claimed.
     fn look(self: &Arc<Self>, now: Now) {
+        if self.leads().is_none() {
+            return;
+        }
         let mut state = self.state();
         let is_silent = |heard: Instant| now.monotonic.duration_since(heard) > self.terms.lease;
         let here = state.sessions.iter().filter(|(_, session)| session.remote.is_none());
@@ -495,9 +650,10 @@ impl HubState {
 
     /// Takes over the runs that another leader assigned and no worker claims.
     fn look_for_left(self: &Arc<Self>, now: Instant) {
-        if !self.state().has_unclaimed() {
+        if self.leads().is_none() || !self.state().has_unclaimed() {
             return;
         }
+        self.state().seek();
         let living = self.roll.living(self.terms.lease);
         let left = self.state().left(&living, now);
         for (run, left) in left {
@@ -527,10 +683,13 @@ impl HubState {
     /// Reads from the log who has a run that another leader assigned. Nothing is decided about it before.
     async fn read_of(&self, run: &RunId) {
         while self.state().is_unread(run) {
-            // An engine may ask before the hub is connected to it.
-            if let Some(engine) = self.engine.get() {
+            // An engine asks before it shows that it leads, and before the hub is connected to it.
+            if let (Some(engine), Some(epoch)) = (self.engine.get(), self.leads()) {
                 match self.elsewhere.handed(engine, run).await {
-                    Ok(handed) => return self.state().read_of(run, handed, Instant::now(), self.terms.lease),
+                    Ok(handed) if self.leads() == Some(epoch) => {
+                        return self.state().read_of(run, handed, Instant::now(), self.terms.lease);
+                    }
+                    Ok(_) => tracing::debug!(%run, "another epoch has begun; trying again"),
                     Err(error) => tracing::debug!(%run, "failed to {error}; trying again"),
                 }
             }
@@ -572,9 +731,12 @@ impl HubState {
             return self.look_for_left(Instant::now());
         }
         if let Some(report) = verdict::found(&self.launcher, &run).await {
-            let is_unclaimed =
-                |state: &State| state.runs.get(&run).is_some_and(|entry| matches!(entry.place, Place::Unclaimed(_)));
-            if is_unclaimed(&self.state()) {
+            let is_taken = {
+                let mut state = self.state();
+                let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
+                state.runs.get_mut(&run).filter(unclaimed).map(|entry| entry.place = Place::Ending).is_some()
+            };
+            if is_taken {
                 self.conclude(&run, report).await;
             }
             return;
@@ -641,6 +803,21 @@ impl Executor for Hub {
 
     fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, _: Reports) {
         self.inner.state().permit(PermitAnswerDto { run: run.clone(), request, answer });
+    }
+
+    fn lead(&self, epoch: u64) {
+        self.inner.state().begin(epoch, !self.inner.terms.is_of_several, Now::read());
+        self.inner.elsewhere.begin(epoch);
+        self.inner.epoch.send_replace(Some(epoch));
+    }
+
+    fn stand_by(&self) {
+        self.inner.elsewhere.forget();
+        if self.inner.terms.is_of_several {
+            // Another node leads, and what its workers have is known there. They say it again when this one leads.
+            self.inner.epoch.send_replace(None);
+            self.inner.state().clear();
+        }
     }
 
     fn note(&self, run: &RunId) -> Option<String> {

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use kelos_model::RunId;
 use kelos_model::nesting;
-use kelos_wire::{FoldersDto, RemoteWorkerDto, WorkerFoldersDto};
+use kelos_wire::{FoldersDto, ProcessDto, RemoteWorkerDto, WorkerFoldersDto};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::Process;
 use crate::local::{BootMoment, Launcher, LeaseFile, RunDirs, fnv1a_128, mark_new, unique};
 use crate::run_ref;
 
@@ -25,6 +26,10 @@ const HELD: &str = "held";
 const NAME: &str = "name";
 /// The file with the address of the server whose runs these are.
 const SERVER: &str = "server";
+/// The file with the processes that have had the folder.
+const PROCESSES: &str = "processes";
+/// So many of them are kept.
+const MOST_PROCESSES: usize = 16;
 /// The file that one process has locked.
 const LOCK: &str = "lock";
 /// Letters of that end.
@@ -65,6 +70,8 @@ pub struct Disk {
     launcher: Option<Launcher>,
     about: RemoteWorkerDto,
     told: Arc<Mutex<Option<WorkerFoldersDto>>>,
+    /// Former processes that have certainly ended.
+    ended: Vec<ProcessDto>,
     /// The lock, until it is released.
     lock: Option<File>,
 }
@@ -81,6 +88,26 @@ pub(super) struct HeldRun {
 
 fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, DiskError> {
     result.map_err(|source| DiskError::Io { path: path.to_owned(), source })
+}
+
+/// Enters this process into the list of those that have had a folder, and gives the others that have certainly ended. Of one on another
+/// machine, or before a restart of this one, that is not known: the folder may be a copy.
+fn succeed(path: &Path) -> io::Result<Vec<ProcessDto>> {
+    let former: Vec<Process> = match fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text).unwrap_or_default(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let own = Process::own()?;
+    let ended = former.iter().filter(|one| one.is_here() && !one.id.is_alive()).cloned().map(ProcessDto::from);
+    let ended = ended.collect();
+    let mut all: Vec<Process> = former.into_iter().filter(|one| *one != own).collect();
+    all.push(own);
+    let kept = &all[all.len().saturating_sub(MOST_PROCESSES)..];
+    let beside = path.with_extension("new");
+    fs::write(&beside, serde_json::to_vec(kept)?)?;
+    fs::rename(&beside, path)?;
+    Ok(ended)
 }
 
 impl Disk {
@@ -120,6 +147,8 @@ impl Disk {
             }
             Err(error) => return at(&path, Err(error)),
         };
+        let path = folder.join(PROCESSES);
+        let ended = at(&path, succeed(&path))?;
         let lease = at(&runs, LeaseFile::open(&runs))?;
         let about = RemoteWorkerDto::default();
         Ok(Disk {
@@ -129,6 +158,7 @@ impl Disk {
             launcher: None,
             about,
             told: Arc::default(),
+            ended,
             lock: Some(lock),
         })
     }
@@ -164,6 +194,11 @@ impl Disk {
 
     pub(super) fn about(&self) -> &RemoteWorkerDto {
         &self.about
+    }
+
+    /// Former processes of the folder that have certainly ended.
+    pub(super) fn ended(&self) -> &[ProcessDto] {
+        &self.ended
     }
 
     /// The folders of its runs as of the last look, if there was one.

@@ -4,6 +4,7 @@
 //! over. The log also says to which worker a run was given. Both together tell a new leader for whom it has to wait.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,13 +14,13 @@ use kelos_model::register::WORKERS_BUCKET;
 use kelos_model::workers::{LossPolicy, WorkerRecord};
 use kelos_model::{Actor, Flow, RunId, SlotRef};
 use kelos_store::{Queries, RegisterKeys, StoreError};
-use kelos_wire::RemoteWorkerDto;
+use kelos_wire::{OfferRequest, RemoteWorkerDto};
 use tokio::task::spawn_blocking;
 
 use super::session::Now;
 use super::state::State;
 use super::verdict::{HandedRun, Loss, millis};
-use super::{Roll, Terms, WorkerView};
+use super::{HeldName, Process, Roll, Terms, WorkerView};
 use crate::local::surely_over;
 
 /// The reason for which the workers in the log can't be read or written. Messages complete "failed to …".
@@ -41,6 +42,8 @@ pub(super) struct RemoteWorkers {
     writing: tokio::sync::Mutex<()>,
     /// None until they are read.
     logged: Mutex<Option<LoggedWorkers>>,
+    /// The epoch for which they are read.
+    epoch: AtomicU64,
 }
 
 struct LoggedWorkers {
@@ -55,7 +58,13 @@ struct LoggedWorkers {
 impl RemoteWorkers {
     /// Those of a log, for a hub with these terms.
     pub(super) fn new(roll: Roll, terms: Terms) -> RemoteWorkers {
-        RemoteWorkers { roll, terms, writing: tokio::sync::Mutex::default(), logged: Mutex::default() }
+        RemoteWorkers {
+            roll,
+            terms,
+            writing: tokio::sync::Mutex::default(),
+            logged: Mutex::default(),
+            epoch: AtomicU64::new(0),
+        }
     }
 
     fn logged(&self) -> MutexGuard<'_, Option<LoggedWorkers>> {
@@ -81,13 +90,36 @@ impl RemoteWorkers {
         *self.logged() = None;
     }
 
+    /// Begins an epoch: what others wrote before is in the log.
+    pub(super) fn begin(&self, epoch: u64) {
+        let mut logged = self.logged();
+        self.epoch.store(epoch, Ordering::Release);
+        *logged = None;
+    }
+
+    /// Another process that has the name of a worker, as an earlier leader wrote it down, and that has not come yet. It may be alive.
+    pub(super) fn held(&self, worker: &Arc<str>, word: &OfferRequest, now: Now) -> Option<HeldName> {
+        let logged = self.logged();
+        let logged = logged.as_ref().filter(|logged| logged.awaited.contains(worker))?;
+        let record = logged.records.get(worker)?;
+        let own = word.process.clone().map(Process::from);
+        let is = |process: &Process| record.process.as_ref() == Some(&process.text());
+        let has_ended = word.succeeds.iter().any(|ended| is(&Process::from(ended.clone())));
+        if record.process.is_none() || has_ended || own.as_ref().is_none_or(is) {
+            return None;
+        }
+        let (silence, lease) = (now.monotonic.duration_since(logged.read_at.monotonic), surely_over(record.lease()));
+        let held = HeldName { name: worker.clone(), host: record.host.clone(), silence, lease };
+        (silence <= lease).then_some(held)
+    }
+
     /// Reads them, once for each time of leading. Those of the list that a program of before kept on its disk are written to the log.
     async fn read(&self, engine: &Handle) -> Result<(), RecordError> {
         if self.logged().is_some() {
             return Ok(());
         }
         // What was on its way is in the log, or never gets there.
-        engine.settled().await?;
+        let epoch = engine.settled().await?;
         let read_at = Now::read();
         let reader = engine.reader().clone();
         let registers =
@@ -105,7 +137,11 @@ impl RemoteWorkers {
         }
         self.roll.forget_elsewhere();
         let (awaited, former_list) = (records.keys().cloned().collect(), list.into_values().max());
-        *self.logged() = Some(LoggedWorkers { read_at, records, awaited, former_list });
+        let mut logged = self.logged();
+        if self.epoch.load(Ordering::Acquire) != epoch {
+            return Err(AskError::Standby.into());
+        }
+        *logged = Some(LoggedWorkers { read_at, records, awaited, former_list });
         Ok(())
     }
 

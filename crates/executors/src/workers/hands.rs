@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kelos_model::workers::Label;
 use kelos_model::{RunId, SlotRef, WorkflowId};
-use kelos_wire::{ClaimedRunDto, OfferRequest, OfferedProjectDto, OutputAnswerDto, RunReportDto};
+use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, OfferedProjectDto, OutputAnswerDto, RunReportDto};
 
 /// The number of ended runs that a worker remembers, so that it executes none twice.
 const REMEMBERED: usize = 1024;
@@ -41,6 +41,10 @@ pub(super) struct Hands {
     /// The leader can't be reached, and that was told.
     pub(super) alone: bool,
     pub(super) session: Option<String>,
+    /// The newest epoch of a leader that it has heard of.
+    pub(super) epoch: u64,
+    /// Messages without an answer since the last one that had one.
+    pub(super) unanswered: u32,
     /// Its lease, once it is known.
     pub(super) lease: Option<Duration>,
     pub(super) count: u64,
@@ -90,6 +94,7 @@ impl Hands {
         let told = told.map(|told| ClaimedRunDto { run: told.run.clone(), external_id: None, lease_millis: None });
         OfferRequest {
             session: self.session.clone(),
+            epoch: Some(self.epoch),
             count: self.count,
             workflows: self.wanted.workflows.clone(),
             project: self.wanted.project.clone(),
@@ -100,6 +105,18 @@ impl Hands {
             runs: self.runs.iter().filter_map(claimed).chain(told).collect(),
             ..OfferRequest::default()
         }
+    }
+
+    /// Whether an answer is one of the newest leader that it has heard of. An older program does not name its epoch, and is believed in all
+    /// but its verdicts.
+    pub(super) fn believes(&mut self, answer: &mut AssignmentDto) -> bool {
+        match answer.epoch {
+            Some(epoch) if epoch < self.epoch => return false,
+            Some(epoch) => self.epoch = epoch,
+            None if self.epoch > 0 => answer.refused.clear(),
+            None => {}
+        }
+        true
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {

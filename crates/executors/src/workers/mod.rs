@@ -13,6 +13,11 @@
 //!   of a session that ended are refused, and the worker then ends its runs.
 //! - *Nothing is lost with the leader.* A report is repeated until it is committed; each message of a worker lists its
 //!   runs, so the next leader knows them before it would give them up.
+//! - *Only the leader hears workers.* A hub takes messages from the moment at which its restored runs are in its table until its epoch
+//!   ends. All that it knows of sessions belongs to that epoch, and each answer names it: a worker ignores an older one than it has heard of.
+//! - *The disk of a worker decides.* Before a run counts as unknown or never begun, its worker is asked for it by name, if it is there. A run
+//!   is refused only if the log says that it is over, or another worker has it.
+//! - *One process has a name.* Another one gets it only if the former has certainly ended, or once its lease is over.
 //! - *No wait is in vain.* A leader that ends takes back the runs that no worker fetched. The next one waits for
 //!   workers that are alive, by the [`Roll`] of the folder, and for no others.
 //! - *The log says who has a run.* A run is given to the worker that it was dispatched to and to no other, and a worker on another
@@ -50,7 +55,7 @@ use kelos_model::{RunId, WorkflowId};
 use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto, WorkerFoldersDto};
 use serde::{Deserialize, Serialize};
 
-pub use desk::{Hub, HubError};
+pub use desk::{HeldName, Hub, HubError};
 pub use disk::{Disk, DiskError, HeldFolders, HeldRuns};
 pub use hands::WorkerOffer;
 #[cfg(feature = "http")]
@@ -89,6 +94,11 @@ impl Process {
     /// Whether it is on this machine, so that its end can be seen.
     fn is_here(&self) -> bool {
         crate::local::host().is_ok_and(|host| host == self.host)
+    }
+
+    /// Its identity as one text, for the log.
+    fn text(&self) -> String {
+        format!("{} {} {}", self.host, self.id.pid, self.id.started)
     }
 }
 

@@ -31,6 +31,12 @@ pub(super) struct Session {
     /// It asked for runs, so it has all that an earlier leader assigned to it, and has listed them.
     pub(super) asked: bool,
     pub(super) process: Option<Process>,
+    /// Whether it looks for runs that it is asked for by name.
+    pub(super) seeks: bool,
+    /// The runs that the next answer asks it for.
+    pub(super) sought: BTreeSet<RunId>,
+    /// Another process wants its name; and the number of messages of this one since.
+    pub(super) challenged: Option<u32>,
     pub(super) wake: Arc<Notify>,
     pub(super) workflows: BTreeSet<WorkflowId>,
     /// It takes jobs of all workflows.
@@ -73,6 +79,9 @@ impl Session {
             heard: now.monotonic,
             asked: false,
             process,
+            seeks: false,
+            sought: BTreeSet::new(),
+            challenged: None,
             wake: Arc::default(),
             workflows: BTreeSet::new(),
             takes_all: false,

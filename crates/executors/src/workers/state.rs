@@ -19,13 +19,17 @@ use kelos_wire::{
 use super::entry::{Entry, Place, RunNeed, order};
 use super::session::{Now, ServedWorkflows, Session};
 use super::verdict::{ExternalId, HandedRun, Loss, millis};
-use super::{Process, WorkerView};
+use super::{HeldName, HubError, Process, WorkerView};
 use crate::local::surely_over;
 
 /// Everything a desk knows.
 pub(super) struct State {
-    /// The prefix of the names of its sessions.
+    /// The name of the hub.
     own: String,
+    /// The epoch whose runs and sessions these are.
+    epoch: u64,
+    /// The prefix of the names of its sessions.
+    prefix: String,
     drawn: u64,
     pub(super) sessions: BTreeMap<Arc<str>, Session>,
     pub(super) runs: BTreeMap<RunId, Entry>,
@@ -42,13 +46,18 @@ pub(super) struct State {
 /// The report on a run that was to end, and never began.
 const KILLED: Report = Report::Ended { outcome: Outcome::Killed };
 
+/// So many messages of a process since another one asked for its name say that both are alive. One may have been on its way.
+const SIGNS_OF_LIFE: u32 = 2;
+
 /// The most workers that are remembered after they are gone.
 const MOST_GONE: usize = 1000;
 
 impl State {
     pub(super) fn new(own: String, remote_lease: Duration) -> State {
         State {
+            prefix: format!("{own}.0."),
             own,
+            epoch: 0,
             drawn: 0,
             sessions: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -59,37 +68,79 @@ impl State {
         }
     }
 
-    /// The session of a worker, made where it has none; none where it was given up.
-    pub(super) fn session(&mut self, worker: &Arc<str>, word: &OfferRequest, now: Now) -> Option<(&mut Session, bool)> {
-        let is_ours = word.session.as_ref().is_some_and(|id| id.starts_with(&self.own));
+    /// The session of a worker, made if it has none.
+    pub(super) fn session(
+        &mut self,
+        worker: &Arc<str>,
+        word: &OfferRequest,
+        now: Now,
+    ) -> Result<(&mut Session, bool), HubError> {
+        let is_ours = word.session.as_ref().is_some_and(|id| id.starts_with(&self.prefix));
         let known =
             self.sessions.get(worker).is_some_and(|session| !is_ours || Some(&session.id) == word.session.as_ref());
         if is_ours && !known {
-            return None;
+            return Err(HubError::GivenUp);
         }
         let process = word.process.clone().map(Process::from);
-        let known = known && !(word.session.is_none() && self.is_succeeded(worker, process.as_ref()));
+        let is_succeeded = known && self.is_succeeded(worker, word, process.as_ref(), now)?;
+        let known = known && !is_succeeded;
         if !known {
             self.drawn += 1;
-            let id = format!("{}.{}", self.own, self.drawn);
+            let id = format!("{}{}", self.prefix, self.drawn);
             let mut session = Session::new(id, now, process);
             session.unlisted = self.inherited(worker, now.monotonic);
             session.remote.clone_from(&word.remote);
             self.gone.remove(worker);
             self.sessions.insert(worker.clone(), session);
         }
-        let session = self.sessions.get_mut(worker)?;
-        (session.heard, session.away) = (now.monotonic, false);
+        let Some(session) = self.sessions.get_mut(worker) else { return Err(HubError::GivenUp) };
+        (session.heard, session.away, session.seeks) = (now.monotonic, false, word.epoch.is_some());
+        session.challenged = session.challenged.map(|words| words.saturating_add(1));
         // Only these messages are answered with runs, and it sends no other of them before it has taken the runs from
         // the answer.
         session.asked |= word.wait_millis > 0 || word.leaves || word.session.is_none();
-        Some((session, !known))
+        Ok((session, !known))
     }
 
-    /// Whether a worker on another machine has been started again, and this is its new process.
-    fn is_succeeded(&self, worker: &Arc<str>, process: Option<&Process>) -> bool {
-        let known = self.sessions.get(worker).filter(|session| session.remote.is_some());
-        known.is_some_and(|session| session.process.as_ref() != process)
+    /// Whether a worker on another machine has been started again, and this is its new process. Another process gets the name only if the
+    /// former has certainly ended: where a machine or a folder was copied, both are alive.
+    fn is_succeeded(
+        &mut self,
+        worker: &Arc<str>,
+        word: &OfferRequest,
+        process: Option<&Process>,
+        now: Now,
+    ) -> Result<bool, HubError> {
+        let Some(session) = self.sessions.get_mut(worker).filter(|session| session.remote.is_some()) else {
+            return Ok(false);
+        };
+        if session.process.as_ref() == process {
+            return Ok(false);
+        }
+        let has_ended = session.process.as_ref().is_none_or(|former| has_ended(former, word));
+        if has_ended || word.epoch.is_none() {
+            // An older program can't prove the end of its former process.
+            return Ok(word.session.is_none());
+        }
+        let held = HeldName {
+            name: worker.clone(),
+            host: session.remote.as_ref().map(|remote| remote.host.clone()).unwrap_or_default(),
+            silence: now.monotonic.duration_since(session.heard),
+            lease: surely_over(self.remote_lease),
+        };
+        if session.challenged.is_some_and(|words| words >= SIGNS_OF_LIFE) && word.session.is_none() {
+            return Err(HubError::NameTaken(held));
+        }
+        if session.challenged.is_none() {
+            session.challenged = Some(0);
+            session.wake.notify_waiters();
+        }
+        Err(HubError::NameHeld(held))
+    }
+
+    /// Whether this process has the name of a worker that is there.
+    pub(super) fn is_there(&self, worker: &Arc<str>) -> bool {
+        self.sessions.contains_key(worker)
     }
 
     /// The runs of the former process of a worker, which get to the next one: what that does not have already, it is told again, and it
@@ -127,8 +178,18 @@ impl State {
                 // One that was put off will be asked for anew, and one that was given back, or that the next process of a worker
                 // found not begun, is another run then.
                 Report::Deferred { .. } | Report::GivenBack | Report::NeverStarted => {
-                    let is_cancelled = self.runs.get(run).is_some_and(|entry| entry.cancelled);
-                    self.say(run, if is_cancelled && *what == Report::NeverStarted { KILLED } else { what.clone() });
+                    let entry = self.runs.get(run);
+                    let (is_cancelled, was_confirmed) =
+                        entry.map_or((false, false), |entry| (entry.cancelled, entry.external_id.is_some()));
+                    let what = match what {
+                        Report::NeverStarted if is_cancelled => KILLED,
+                        Report::NeverStarted if was_confirmed => {
+                            let reason = "its worker finds no trace of it".to_owned();
+                            Report::Ended { outcome: Outcome::Unknown { reason } }
+                        }
+                        what => what.clone(),
+                    };
+                    self.say(run, what);
                     self.forget(run, worker);
                 }
             }
@@ -195,7 +256,10 @@ impl State {
             if entry.start.is_some() {
                 session.unlisted.insert(run);
             } else {
-                entry.place = Place::Unclaimed(session.heard);
+                let wait = entry.loss.map_or(Duration::ZERO, |loss| surely_over(loss.lease));
+                entry.place = Place::Unclaimed(session.heard + wait);
+                let given = HandedRun { worker: Some(worker.clone()), loss: entry.loss, is_sure: true };
+                entry.handed = entry.loss.is_some().then_some(given);
             }
         }
     }
@@ -380,11 +444,12 @@ impl State {
     pub(super) fn record(&self, worker: &Arc<str>, known: Option<&WorkerRecord>) -> Option<WorkerRecord> {
         let session = self.sessions.get(worker)?;
         let RemoteWorkerDto { host, version, node, outputs } = session.remote.clone()?;
+        let process = session.process.as_ref().map(Process::text);
         let runs = session.runs();
         let leases = runs.iter().filter_map(|run| self.runs.get(run)).map(|entry| entry.lease(self.remote_lease));
         let known = known.map(WorkerRecord::lease).unwrap_or_default();
         let lease_millis = millis(leases.fold(self.remote_lease.max(known), Duration::max));
-        Some(WorkerRecord { lease_millis, host, version, node, labels: session.labels.clone(), outputs })
+        Some(WorkerRecord { lease_millis, host, version, node, process, labels: session.labels.clone(), outputs })
     }
 
     /// Notes what the log has of a worker.
@@ -517,6 +582,8 @@ impl State {
         let to_end =
             |run: &RunId| !session.told_to_end.contains(run) && self.runs.get(run).is_some_and(|entry| entry.cancelled);
         !self.due(session).0.is_empty()
+            || session.challenged == Some(0)
+            || !session.sought.is_empty()
             || !session.questions.is_empty()
             || !session.permits.is_empty()
             || session.listed.iter().any(to_end)
@@ -583,10 +650,27 @@ impl State {
         self.runs.get(run).is_some_and(|entry| entry.place == Place::Unread)
     }
 
-    /// Another process may lead from now on: what workers said is said again when this one leads, and the log may have changed.
-    pub(super) fn stand_by(&mut self) {
-        for session in self.sessions.values_mut() {
-            (session.asked, session.record) = (false, None);
+    /// Begins an epoch, whose restored runs are checked next. What workers said before is said again. Only a hub that shares its log with
+    /// no other keeps its workers and runs, unless another process led in between.
+    pub(super) fn begin(&mut self, epoch: u64, may_keep: bool, now: Now) {
+        if may_keep && epoch <= self.epoch + 1 {
+            for session in self.sessions.values_mut() {
+                (session.asked, session.record, session.heard) = (false, None, now.monotonic);
+            }
+        } else {
+            self.clear();
+            self.prefix = format!("{}.{epoch}.", self.own);
+        }
+        self.epoch = epoch;
+    }
+
+    /// Adds a time in which nobody could be heard to the leases of workers, and to the waits for those that have not come yet.
+    pub(super) fn was_deaf(&mut self, now: Instant, pause: Duration) {
+        self.sessions.values_mut().for_each(|session| session.heard = now);
+        for entry in self.runs.values_mut() {
+            if let Place::Unclaimed(until) = &mut entry.place {
+                *until += pause;
+            }
         }
     }
 
@@ -596,9 +680,37 @@ impl State {
     }
 
     /// Forgets workers and their runs: another node leads.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.sessions.clear();
         self.runs.clear();
+        self.returned.clear();
+    }
+
+    /// Whether another worker than this one has a run.
+    pub(super) fn is_at_another(&self, run: &RunId, worker: &Arc<str>) -> bool {
+        let place = self.runs.get(run).map(|entry| &entry.place);
+        matches!(place, Some(Place::Given(other)) if other != worker)
+    }
+
+    /// Asks the workers that are there for the runs which the log has at them, and which they did not list.
+    pub(super) fn seek(&mut self) {
+        let unclaimed = self.runs.iter().filter(|(_, entry)| is_sought(entry));
+        let unclaimed: Vec<_> = unclaimed.filter_map(|(run, entry)| Some((run.clone(), entry.named()?))).collect();
+        for (run, worker) in unclaimed {
+            let session = self.sessions.get_mut(&worker);
+            if let Some(session) = session.filter(|session| session.asked && session.seeks && !session.away) {
+                session.sought.insert(run);
+                session.wake.notify_waiters();
+            }
+        }
+    }
+
+    /// The runs that a worker is asked for by name. Those of which it says nothing are asked for again.
+    pub(super) fn sought(&mut self, worker: &Arc<str>) -> Vec<RunId> {
+        let Some(session) = self.sessions.get_mut(worker) else { return Vec::new() };
+        let sought = std::mem::take(&mut session.sought);
+        let is_open = |run: &RunId| self.runs.get(run).is_some_and(is_sought);
+        sought.into_iter().filter(is_open).collect()
     }
 
     /// The runs of another leader that no worker has, by the workers of the leader's folder that are alive.
@@ -606,8 +718,16 @@ impl State {
         let has_asked = |worker: &Arc<str>| self.sessions.get(worker).is_some_and(|session| session.asked);
         let may_come = |worker: &Arc<str>| living.contains(worker) && !has_asked(worker);
         let anybody = living.iter().any(may_come);
+        // The worker is there, and has not yet said what it has of the run.
+        let is_asked = |worker: &Arc<str>| {
+            let session = self.sessions.get(worker);
+            session.is_some_and(|session| session.asked && session.seeks && !session.away)
+        };
         let why = |entry: &Entry| {
             let Place::Unclaimed(until) = entry.place else { return None };
+            if is_sought(entry) && entry.named().as_ref().is_some_and(is_asked) {
+                return None;
+            }
             if until <= now {
                 return Some(Absence::Unclaimed("its worker did not come back"));
             }
@@ -654,6 +774,17 @@ impl State {
         }
         Some(had)
     }
+}
+
+/// Whether the worker of a run that no worker has claimed is asked for it: one on another machine, and no other can have it.
+fn is_sought(entry: &Entry) -> bool {
+    let is_sure = entry.external_id.is_some() || entry.handed.as_ref().is_some_and(|handed| handed.is_sure);
+    matches!(entry.place, Place::Unclaimed(_)) && entry.loss.is_some() && is_sure
+}
+
+/// Whether a process has ended, by the word of the next one of its folder.
+pub(super) fn has_ended(former: &Process, word: &OfferRequest) -> bool {
+    word.succeeds.iter().any(|ended| Process::from(ended.clone()) == *former)
 }
 
 /// The reason for which a run of another leader is at no worker.

@@ -173,8 +173,10 @@ impl Door for Direct {
         let desk = self.0.lock().unwrap().clone();
         desk.hear(worker, word.clone()).await.map_err(|error| match error {
             HubError::GivenUp => NoAnswer::GivenUp(error.to_string()),
-            HubError::Closing | HubError::NotStored => NoAnswer::Away(error.to_string()),
-            HubError::ByItself => NoAnswer::Never(error.to_string()),
+            HubError::Closing | HubError::NotStored | HubError::NotLeading(_) | HubError::NameHeld(_) => {
+                NoAnswer::Away(error.to_string())
+            }
+            HubError::ByItself | HubError::NameTaken(_) => NoAnswer::Never(error.to_string()),
         })
     }
 }

@@ -22,8 +22,10 @@ use super::hands::{Hands, WorkerOffer, WorkerRun};
 use super::{Process, Signature, output, verdict};
 use crate::local::{BootMoment, Launcher};
 
-/// The wait after a message without an answer.
+/// The first and the longest wait after a message without an answer. One that shares the leader's folder takes the lead itself, and does
+/// not wait longer than the first.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+const LONGEST_TRY: Duration = Duration::from_secs(1);
 
 /// Wait of the first word, which is answered as soon as it is known whether there is something to do.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -36,6 +38,9 @@ const GOODBYE: Duration = Duration::from_secs(10);
 
 /// The time that an answer may take beyond the wait for something to do.
 const BEYOND_WAIT: Duration = Duration::from_secs(5);
+
+/// The executor that reads what is left of a run, of whatever kind it was.
+const COMMAND: &str = "command";
 
 /// The transport of a worker's messages to a hub.
 pub trait Door: Send + Sync + 'static {
@@ -149,6 +154,8 @@ impl<D: Door> Worker<D> {
             left: false,
             alone: false,
             session: None,
+            epoch: 0,
+            unanswered: 0,
             lease: None,
             count: 0,
             taken: 0,
@@ -264,11 +271,11 @@ impl<D: Door> Inner<D> {
 
     /// The next word, with what is known of this process.
     fn word(&self, hands: &mut Hands) -> OfferRequest {
-        let (remote, folders) = match self.disk() {
-            Some(disk) => (Some(disk.about().clone()), disk.told()),
-            None => (None, None),
+        let (remote, folders, succeeds) = match self.disk() {
+            Some(disk) => (Some(disk.about().clone()), disk.told(), disk.ended().to_vec()),
+            None => (None, None, Vec::new()),
         };
-        OfferRequest { process: self.process.clone(), remote, folders, ..hands.word() }
+        OfferRequest { process: self.process.clone(), remote, folders, succeeds, ..hands.word() }
     }
 
     /// Forgets a run that the leader needs no more reports on.
@@ -385,8 +392,15 @@ impl<D: Door> Inner<D> {
         let asked = BootMoment::now();
         let answer = tokio::time::timeout(self.patience(), self.door.say(&self.name, word)).await;
         let answer = answer.unwrap_or_else(|_| Err(NoAnswer::Away("get an answer from the leader in time".to_owned())));
+        let answer = answer.and_then(|answer| self.believed(answer));
         match answer {
+            Ok(answer) if answer.given_up => {
+                tracing::warn!("the leader received no heartbeat of this worker for too long, and took its runs away");
+                self.start_over(word);
+                return false;
+            }
             Ok(answer) => {
+                self.hands().unanswered = 0;
                 if let Some(mut disk) = self.disk() {
                     disk.renew(asked);
                 }
@@ -400,10 +414,15 @@ impl<D: Door> Inner<D> {
                 self.do_as_told(answer);
                 return true;
             }
-            Err(NoAnswer::GivenUp(why)) => {
+            Err(NoAnswer::GivenUp(why)) if self.hands().epoch == 0 => {
                 tracing::warn!("failed to {why}");
                 self.start_over(word);
                 return false;
+            }
+            // An older program says it, which may have been replaced: it is asked again, as if for the first time.
+            Err(NoAnswer::GivenUp(why)) => {
+                tracing::warn!("failed to {why}; the runs go on, as a leader of a newer epoch has them");
+                self.hands().session = None;
             }
             Err(NoAnswer::Never(why)) => {
                 let _ = self.tell.send(News::Useless(why));
@@ -420,8 +439,31 @@ impl<D: Door> Inner<D> {
                 }
             }
         }
-        tokio::time::sleep(TRY_AGAIN).await;
+        tokio::time::sleep(self.wait_to_try()).await;
         false
+    }
+
+    /// An answer, if it is not one of a leader that has been replaced.
+    fn believed(&self, mut answer: AssignmentDto) -> Result<AssignmentDto, NoAnswer> {
+        let mut hands = self.hands();
+        if hands.believes(&mut answer) {
+            return Ok(answer);
+        }
+        let (old, newest) = (answer.epoch.unwrap_or_default(), hands.epoch);
+        let hint = "if the log was put back, start this worker again";
+        let why =
+            format!("believe the leader: its epoch is {old}, and one of epoch {newest} has answered before; {hint}");
+        Err(NoAnswer::Away(why))
+    }
+
+    fn wait_to_try(&self) -> Duration {
+        let mut hands = self.hands();
+        let failures = hands.unanswered;
+        hands.unanswered = failures.saturating_add(1);
+        match &self.disk {
+            Some(_) => TRY_AGAIN.saturating_mul(1 << failures.min(4)).min(LONGEST_TRY),
+            None => TRY_AGAIN,
+        }
     }
 
     /// How long the leader may take to answer: it waits for a third of a lease at most. A connection that is cut says nothing.
@@ -451,6 +493,9 @@ impl<D: Door> Inner<D> {
         }
         for run in &answer.refused {
             self.abandon(run);
+        }
+        for run in answer.sought {
+            self.look_for(run);
         }
         for order in answer.starts {
             self.begin(order);
@@ -515,6 +560,32 @@ impl<D: Door> Inner<D> {
         executor.start(start, self.reports.clone());
     }
 
+    /// Looks on the disk for a run that the log has at this worker and that it does not list. One that it finds is its own again; one that
+    /// it does not find is kept from beginning, and reported as never begun.
+    fn look_for(&self, run: RunId) {
+        let mut hands = self.hands();
+        if hands.runs.contains_key(&run) || hands.outbox.iter().any(|told| told.run == run) {
+            return;
+        }
+        if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
+            hands.outbox.push(told);
+            drop(hands);
+            return self.say.notify_one();
+        }
+        if hands.wanted.project.is_some() {
+            // The functions of a program leave nothing behind.
+            hands.outbox.push(RunReportDto { run, what: Report::NeverStarted });
+            drop(hands);
+            return self.say.notify_one();
+        }
+        let executor = COMMAND.to_owned();
+        let known = WorkerRun { executor, external_id: None, lease_millis: None, ended: false, abandoned: false };
+        let executor = self.executors.get(&known.executor);
+        hands.runs.insert(run.clone(), known);
+        drop(hands);
+        executor.check(&run, None, self.reports.clone());
+    }
+
     fn end(&self, run: &RunId) {
         let hands = self.hands();
         let Some(held) = hands.runs.get(run).filter(|held| !held.ended) else { return };
@@ -538,7 +609,7 @@ impl<D: Door> Inner<D> {
         self.end(run);
     }
 
-    /// Begins a new session with nothing in hand, once for all words of the one that was given up.
+    /// Begins a new session with nothing but results in hand, once for all words of the one that was given up.
     fn start_over(&self, word: &OfferRequest) {
         let runs: Vec<RunId> = {
             let mut hands = self.hands();
@@ -548,7 +619,8 @@ impl<D: Door> Inner<D> {
             hands.session = None;
             // They were asked for by the session that is over. One that leaves would begin another session for them, and stay in it.
             hands.outputs.clear();
-            hands.runs.keys().cloned().collect()
+            // Results are said again: the leader refuses those of runs that it has ended by then.
+            hands.runs.iter().filter(|(_, held)| !held.ended).map(|(run, _)| run.clone()).collect()
         };
         runs.iter().for_each(|run| self.abandon(run));
         let _ = self.tell.send(News::GivenUp);

@@ -53,6 +53,8 @@ pub(super) async fn list(
     responses(
         (status = 200, description = "`session`, `leaseMillis`, `starts` (runs to be done), `cancels` (runs to be ended), \
             `refused` (runs that are not the worker's any more)", body = Object),
+        (status = 409, description = "Another process works under this name", body = ProblemDetailsDto,
+            content_type = "application/problem+json"),
         (status = 410, description = "The worker sent no heartbeat for too long, and its runs were taken away",
             body = ProblemDetailsDto, content_type = "application/problem+json"),
         (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -96,6 +98,11 @@ fn refused(why: HubError) -> Fault {
         HubError::GivenUp => Fault::new(StatusCode::GONE, "worker-given-up", detail),
         HubError::Closing => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "ending", detail),
         HubError::NotStored => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "not-stored", detail),
+        // By this code another node knows that the leader has changed, and asks the next one.
+        HubError::NotLeading(_) => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "standby", detail),
+        HubError::NameHeld(_) => Fault::new(StatusCode::SERVICE_UNAVAILABLE, "name-held", detail),
+        HubError::NameTaken(_) => Fault::conflict("name-taken", detail)
+            .with_hint("the folder is the one of --dir, and of a node `worker` in its folder of state"),
         HubError::ByItself => Fault::conflict("runs-jobs-itself", detail)
             .with_hint("stop it, and `kelos worker` leads; or start it as `kelos up --workers`"),
     }

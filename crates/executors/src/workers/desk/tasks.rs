@@ -15,18 +15,9 @@ pub(super) async fn offer_anew(desk: Weak<HubState>, mut status: watch::Receiver
     status.mark_changed();
     while status.changed().await.is_ok() {
         let Some(desk) = desk.upgrade() else { return };
-        let status = status.borrow_and_update().clone();
-        match status {
-            Status::Standby if desk.terms.is_of_several => {
-                // Another node leads, and what its workers have is known there. They say it again when this one leads.
-                desk.state().begin_anew();
-                desk.elsewhere.forget();
-            }
-            Status::Leading { .. } => desk.lead().await,
-            _ => {
-                desk.state().stand_by();
-                desk.elsewhere.forget();
-            }
+        let leads = matches!(*status.borrow_and_update(), Status::Leading { .. });
+        if leads {
+            desk.lead().await;
         }
     }
 }
@@ -62,8 +53,9 @@ pub(super) async fn look_around(desk: Weak<HubState>, stirred: Arc<Notify>, ever
         tokio::time::sleep(every).await;
         let Some(desk) = desk.upgrade() else { return };
         let now = Instant::now();
-        if now.duration_since(looked) > desk.terms.shortest() / 2 {
-            desk.state().sessions.values_mut().for_each(|session| session.heard = now);
+        let pause = now.duration_since(looked);
+        if pause > desk.terms.shortest() / 2 {
+            desk.state().was_deaf(now, pause);
         }
         looked = now;
         desk.look(Now::read());

@@ -88,6 +88,7 @@ async fn a_worker_is_in_the_log_before_it_is_told_anything_and_until_it_left() {
         host: "m1".to_owned(),
         version: "0.1.0".to_owned(),
         node: Some("a".to_owned()),
+        process: None,
         labels: ["gpu".parse().unwrap()].into(),
         outputs: Some("s3://o".to_owned()),
     };
