@@ -204,6 +204,12 @@ impl Hub {
         self.inner.look(Now { monotonic: now, ..Now::read() });
     }
 
+    /// Loses a run from its table.
+    #[cfg(test)]
+    pub(super) fn lose(&self, run: &RunId) {
+        self.inner.state().runs.remove(run);
+    }
+
     /// Answers all waiting workers, and rejects them from now on.
     pub fn close(&self) {
         let _ = self.inner.closing.send_replace(true);

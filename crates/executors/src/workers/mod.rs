@@ -68,7 +68,10 @@ pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerHome};
 use crate::local::ProcessId;
 
 /// The time after which a silent worker loses its runs.
-pub const LEASE: Duration = Duration::from_secs(10);
+pub const LEASE: Duration = Duration::from_secs(15);
+
+/// The shortest lease of a worker: a change of leader takes some seconds, and no command ends with it.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(15);
 
 /// The time after which a silent worker on another machine loses its runs: a network may fail for a moment.
 pub const REMOTE_LEASE: Duration = Duration::from_secs(60);

@@ -42,12 +42,16 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::on(TERMS)
+    }
+
+    fn on(terms: Terms) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
         std::fs::create_dir(&runs).unwrap();
         let roll = Roll::beside(&runs);
         let launcher = Launcher::new(&runs, vec!["false".into()], Limits::default()).unwrap();
-        let desk = Hub::new(launcher, roll.clone(), tokio::runtime::Handle::current(), TERMS).unwrap();
+        let desk = Hub::new(launcher, roll.clone(), tokio::runtime::Handle::current(), terms).unwrap();
         let (hears, heard) = mpsc::unbounded_channel();
         let reports = Reports::new(move |input| {
             if let Input::RunReported { run, report } = input {

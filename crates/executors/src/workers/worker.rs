@@ -397,7 +397,6 @@ impl<D: Door> Inner<D> {
             Ok(answer) if answer.given_up => {
                 tracing::warn!("the leader received no heartbeat of this worker for too long, and took its runs away");
                 self.start_over(word);
-                return false;
             }
             Ok(answer) => {
                 self.hands().unanswered = 0;
@@ -417,7 +416,6 @@ impl<D: Door> Inner<D> {
             Err(NoAnswer::GivenUp(why)) if self.hands().epoch == 0 => {
                 tracing::warn!("failed to {why}");
                 self.start_over(word);
-                return false;
             }
             // An older program says it, which may have been replaced: it is asked again, as if for the first time.
             Err(NoAnswer::GivenUp(why)) => {
