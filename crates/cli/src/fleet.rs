@@ -23,7 +23,7 @@ use crate::apps::{Apps, TASKS_JSON};
 use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::folder;
-use crate::host::{self, Host, Plan, Role, Tunables, Workers};
+use crate::host::{self, Host, Plan, Role, Tunables, WorkerLeases};
 use crate::location::{self, DATABASE, Location, STATE};
 use crate::node::DataPlace;
 use crate::transport::Reach;
@@ -176,11 +176,7 @@ impl Fleet {
         let listener = listener.map_err(|error| Failure::bad(format!("listen on 127.0.0.1: {error}")))?;
         let (instance, token) = (Some(location::random()?), Some(location::random()?));
         let location = Location { address: host::address(&listener, false), instance, token, pin: None, owner: None };
-        let workers = location.token.clone().map(|token| Workers {
-            lease: self.lease,
-            remote_lease: self.lease.max(REMOTE_LEASE),
-            token,
-        });
+        let leases = WorkerLeases { of_folder: self.lease, elsewhere: self.lease.max(REMOTE_LEASE) };
         let host = host::start(Plan {
             folders: folder::folders(&self.dir, None),
             apps: self.apps.clone(),
@@ -191,7 +187,8 @@ impl Fleet {
             pages: host::Pages::without_file()?.allowing(self.allowed.clone()),
             listener,
             reach: Reach::default(),
-            workers,
+            leases,
+            worker_token: location.token.clone(),
             instance: location.instance.clone(),
             own_worker: None,
         })?;

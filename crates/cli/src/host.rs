@@ -111,23 +111,23 @@ pub(crate) struct Plan<'a> {
     pub(crate) listener: TcpListener,
     /// The way in which it is reached there.
     pub(crate) reach: Reach,
-    /// The terms for workers, if jobs are left to them.
-    pub(crate) workers: Option<Workers>,
+    /// How long workers may be silent.
+    pub(crate) leases: WorkerLeases,
+    /// The token that a worker of this folder must show, if jobs are left to workers.
+    pub(crate) worker_token: Option<Arc<str>>,
     /// The name by which clients know it again, where it writes down how it is found.
     pub(crate) instance: Option<Arc<str>>,
     /// The terms of its own worker, if it is a node of several.
     pub(crate) own_worker: Option<NodeWorkerPlan>,
 }
 
-/// The terms on which a server accepts workers.
-#[derive(Clone)]
-pub(crate) struct Workers {
-    /// How long one may be silent before its runs are taken from it.
-    pub(crate) lease: Duration,
-    /// The same for one on another machine.
-    pub(crate) remote_lease: Duration,
-    /// The token that a worker of this folder must show.
-    pub(crate) token: Arc<str>,
+/// How long workers may be silent before their runs are taken from them.
+#[derive(Clone, Copy)]
+pub(crate) struct WorkerLeases {
+    /// One that shares the folder of the server.
+    pub(crate) of_folder: Duration,
+    /// One on another machine, also the worker of a node and a program of its own.
+    pub(crate) elsewhere: Duration,
 }
 
 /// A server that is up.
@@ -379,11 +379,9 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     config.core.planning_window = plan.tunables.planning_window;
     config.core.set_max_running(plan.tunables.max_running);
     // Commands are run by the workers of all nodes: they outlive a change of leader.
-    config.by_workers = plan.workers.is_some() || config.log.is_some();
-    if let Some(workers) = &plan.workers {
-        (config.worker_lease, config.remote_lease) = (workers.lease, workers.remote_lease);
-    }
-    let worker_token = plan.workers.map(|workers| workers.token);
+    config.by_workers = plan.worker_token.is_some() || config.log.is_some();
+    (config.worker_lease, config.remote_lease) = (plan.leases.of_folder, plan.leases.elsewhere);
+    let worker_token = plan.worker_token;
     let access =
         access::of(&plan.tunables.access, pages.rules.take(), &pages.trust, &data, worker_token, config.log.is_some())?;
     config.core.isolated = access.is_required();

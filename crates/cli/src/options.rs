@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kelos_executors::workers::{LEASE, REMOTE_LEASE};
+use kelos_executors::workers::{LEASE, REMOTE_LEASE, SHORTEST_LEASE};
 use kelos_model::Arguments;
 use kelos_model::history::HistorySettings;
 use kelos_model::json;
@@ -14,9 +14,9 @@ use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
 use crate::failure::Failure;
-use crate::host::{LONGEST_CONFIG, Workers};
+use crate::host::{LONGEST_CONFIG, WorkerLeases};
 use crate::trust::TrustOptions;
-use crate::{location, selection, times};
+use crate::{selection, times};
 
 /// The folder of workflows of Celos by default.
 pub(crate) const CELOS_WORKFLOWS: &str = "/etc/celos/workflows";
@@ -177,9 +177,9 @@ impl Because {
 /// When a worker is given up.
 #[derive(clap::Args)]
 pub(crate) struct Lease {
-    /// How long a worker may go without a heartbeat before it loses its jobs; applies while this process leads [default: 10, for workers
-    /// on other machines 60]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// How long a worker may go without a heartbeat before it loses its jobs, 15 or more; applies while this process leads [default: 15,
+    /// for workers on other machines and of nodes 60]
+    #[arg(long, value_name = "SECONDS", value_parser = lease)]
     lease: Option<Duration>,
 }
 
@@ -189,12 +189,22 @@ impl Lease {
         self.lease.unwrap_or(LEASE)
     }
 
-    /// The terms for workers of a server; none for one that runs jobs itself.
-    pub(crate) fn workers(&self, is_asked: bool) -> Result<Option<Workers>, Failure> {
-        let (lease, remote_lease) = (self.of_folder(), self.lease.unwrap_or(REMOTE_LEASE));
-        let workers = || Ok(Workers { lease, remote_lease, token: location::random()? });
-        is_asked.then(workers).transpose()
+    /// The leases of all workers.
+    pub(crate) fn of_workers(&self) -> WorkerLeases {
+        WorkerLeases { of_folder: self.of_folder(), elsewhere: self.lease.unwrap_or(REMOTE_LEASE) }
     }
+}
+
+/// The lease of a worker, which lasts longer than a change of leader.
+fn lease(text: &str) -> Result<Duration, String> {
+    let (shortest, longest) = (SHORTEST_LEASE, Duration::from_secs(86_400));
+    let expected = format!(
+        "expected a number of seconds from {} to {}; a shorter lease would end commands with each change of leader",
+        shortest.as_secs(),
+        longest.as_secs()
+    );
+    let read = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    read.filter(|lease| *lease >= shortest && *lease <= longest).ok_or(expected)
 }
 
 /// A number of seconds, also broken, that is worth waiting.
@@ -220,6 +230,16 @@ pub(crate) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>, String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lease_that_ends_with_a_change_of_leader_is_refused() {
+        assert_eq!(lease("15"), Ok(Duration::from_secs(15)));
+        assert_eq!(lease("20.5"), Ok(Duration::from_millis(20_500)));
+        for text in ["14.9", "8", "0", "-1", "x", "86401"] {
+            let refused = lease(text).unwrap_err();
+            assert!(refused.starts_with("expected a number of seconds from 15 to 86400; a shorter lease"), "{refused}");
+        }
+    }
 
     #[test]
     fn arguments_of_a_file_are_an_object() {

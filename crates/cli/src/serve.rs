@@ -10,6 +10,7 @@ use kelos_sandbox::Folders;
 use crate::apps::Apps;
 use crate::failure::Failure;
 use crate::host::{self, Tunables};
+use crate::location;
 use crate::node::{self, DataPlace, NodeOptions};
 use crate::options::{CELOS_DEFAULTS, CELOS_WORKFLOWS, Lease};
 use crate::{folder, logging, text};
@@ -147,7 +148,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<u8, Failure> {
         pages,
         listener,
         reach,
-        workers: args.lease.workers(args.workers)?,
+        leases: args.lease.of_workers(),
+        worker_token: args.workers.then(location::random).transpose()?,
         instance: None,
         own_worker,
     })?;

@@ -58,7 +58,8 @@ pub(crate) fn run(args: &WorkerArgs, store: &str) -> Result<u8, Failure> {
         pages,
         listener,
         reach: Reach::default(),
-        workers: None,
+        leases: args.lease.of_workers(),
+        worker_token: None,
         instance: location.instance.clone(),
         own_worker: Some(own_worker),
     })?;

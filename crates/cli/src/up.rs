@@ -52,12 +52,11 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
     let folders = folder::folders(&dir, None);
     let listener = host::listen(args.tunables.bind, args.port, PORT)?;
     let address = host::address(&listener, reach.certificate.is_some());
-    let workers = args.lease.workers(args.workers)?;
-    let token = workers.as_ref().map(|workers| workers.token.clone());
+    let token = args.workers.then(location::random).transpose()?;
     let instance = Some(location::random()?);
     let certificate = reach.certificate.clone();
     let pin = certificate.as_ref().map(|shown| shown.certificate().fingerprint);
-    let location = Location { address: address.clone(), instance, token, pin, owner: None };
+    let location = Location { address: address.clone(), instance, token: token.clone(), pin, owner: None };
     let host = host::start(host::Plan {
         folders: folders.clone(),
         apps: apps.clone(),
@@ -68,7 +67,8 @@ pub(crate) fn run(args: &UpArgs) -> Result<u8, Failure> {
         pages,
         listener,
         reach,
-        workers,
+        leases: args.lease.of_workers(),
+        worker_token: token,
         instance: location.instance.clone(),
         own_worker: None,
     })?;

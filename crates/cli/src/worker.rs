@@ -53,7 +53,7 @@ pub(crate) struct WorkerArgs {
     #[command(flatten)]
     pub(crate) allowed: AllowOptions,
     #[command(flatten)]
-    lease: Lease,
+    pub(crate) lease: Lease,
     /// Run commands for this server, from any machine; DIR is then the folder in which they start
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,

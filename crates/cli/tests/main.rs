@@ -40,6 +40,7 @@ mod server;
 mod sql;
 mod standby;
 mod start;
+mod steady_commands;
 mod storage;
 mod support;
 mod telemetry;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::support::{Folder, Server, eventually, kelos, within};
 use serde_json::Value;
 
-/// The time until a lost worker is given up, with a lease of a second: also on a busy machine.
-const LOST: Duration = Duration::from_secs(60);
+/// The time until a lost worker is given up, with the shortest lease: also on a busy machine.
+const LOST: Duration = Duration::from_secs(90);
 
 /// Appends to a ledger for as long as it lives, whoever asks it to end politely, and ends by itself once there is a file `go`.
 fn held(ledger: &Path) -> String {
@@ -58,7 +58,7 @@ impl Site {
     }
 
     fn start(&mut self, port: &str) {
-        let mut args = vec!["up", "--workers", "--lease", "1", "--port", port];
+        let mut args = vec!["up", "--workers", "--lease", "15", "--port", port];
         args.extend(self.options.iter().map(String::as_str));
         self.server = Some(Server::start(self.folder.path(), &args, "kelos "));
     }

@@ -329,16 +329,6 @@ fn fault_5_a_command_that_is_missing_is_a_failure_and_counts_as_an_attempt() {
 }
 
 #[test]
-fn fault_9_a_job_that_takes_longer_than_the_lease_is_left_alone() {
-    let folder = folder(&[("app1", "echo {job_id} >> ran; sleep 1")]);
-    let _leader = worker(&folder, &["--lease", "0.3", "-n", "1"]);
-    let _other = worker(&folder, &["-n", "1"]);
-    submit(&folder, "app1", &["20140101_1", "20140101_2", "20140101_3"]);
-    all_succeed(&folder, "app1", 3);
-    assert_eq!(lines(&folder, "ran").len(), 3);
-}
-
-#[test]
 fn fault_10_a_job_that_runs_does_not_block_those_behind_it() {
     let command =
         "echo {job_id} >> starts; while [ {client_id} = 1 ] && [ -e starts ] && [ ! -e go ]; do sleep 0.02; done";
@@ -534,7 +524,7 @@ fn a_run_on_its_way_out_can_be_interrupted() {
 #[test]
 fn fault_8_a_worker_that_hung_is_not_believed_and_begins_anew() {
     let folder = folder(&[("app1", HELD), ("other", "true")]);
-    let _leader = worker(&folder, &["-a", "other", "--lease", "0.5"]);
+    let _leader = worker(&folder, &["-a", "other"]);
     let mut hung = worker(&folder, &["-a", "app1", "-n", "1"]);
     // Its name says its process.
     let pid = hung.said.split(':').nth(1).expect("a name").to_owned();

@@ -37,7 +37,7 @@ use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
 use kelos_executors::http::Http;
 use kelos_executors::local::{self, Launcher, LocalError, OutputCopies};
-use kelos_executors::workers::{self, Hub, OutputReader, Roll, Terms};
+use kelos_executors::workers::{self, Hub, OutputReader, Roll, SHORTEST_LEASE, Terms};
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
 use kelos_model::RunId;
@@ -91,6 +91,9 @@ pub enum NodeError {
     #[cfg(feature = "nodes")]
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// The lease of its workers would end with a change of leader.
+    #[error("accept workers with a lease of {0:?}: expected {SHORTEST_LEASE:?} or more, as a shorter one would end commands with each change of leader")]
+    ShortLease(Duration),
     /// A thread can't be started.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -133,7 +136,7 @@ pub struct NodeConfig {
     pub storage: Storage,
     /// The secrets that jobs may be given, and the users of the system as whom they may run.
     pub secrets: Secrets,
-    /// How long a worker may be silent before its runs are assigned to others.
+    /// How long a worker may be silent before its runs are assigned to others: 15 seconds or more.
     pub worker_lease: Duration,
     /// The folders in which new files are new partitions.
     pub watches: Vec<Watch>,
@@ -143,7 +146,7 @@ pub struct NodeConfig {
     pub history: Option<HistoryConfig>,
     /// Whether the runs of local executors are left to workers.
     pub by_workers: bool,
-    /// The time after which a silent worker on another machine loses its runs.
+    /// The time after which a silent worker on another machine loses its runs: 15 seconds or more.
     pub remote_lease: Duration,
     /// Other sources of facts.
     pub sources: Vec<Box<dyn FactSource>>,
@@ -299,6 +302,10 @@ impl Node {
     /// # Errors
     /// When the store can't be read, the folder of runs can't be used, or a thread can't be started.
     pub fn start(mut config: NodeConfig, store: Box<dyn Journal>, runtime: Runtime) -> Result<Node, NodeError> {
+        let shortest = config.worker_lease.min(config.remote_lease);
+        if shortest < SHORTEST_LEASE {
+            return Err(NodeError::ShortLease(shortest));
+        }
         let (history, is_shared) = (config.history.take(), config.log.is_some());
         #[cfg(feature = "alerts")]
         let (alerts, trust) = (config.alerts.take(), config.trust.clone());

@@ -11,7 +11,7 @@ use kelos::embed::{
 use kelos::{CatchUp, MemoryStore, Node, NodeConfig, RunState, SlotKey, SlotRef, SlotState, Status};
 use kelos_core::{FireRequest, Kill};
 use kelos_executors::http::Method;
-use kelos_executors::workers::RemoteLine;
+use kelos_executors::workers::{RemoteLine, SHORTEST_LEASE};
 use kelos_explain::why::why;
 use kelos_front::{Access, AccessSettings, App};
 use kelos_model::{Actor, Run, StepKey};
@@ -51,7 +51,7 @@ impl Server {
         let mut config = NodeConfig::new(path("runs"), Vec::new());
         config.folders = Some(Folders { workflows: path("workflows"), defaults: path("defaults") });
         config.reload_every = Duration::from_secs(86_400);
-        config.remote_lease = Duration::from_secs(2);
+        config.remote_lease = SHORTEST_LEASE;
         let node = Node::start(config, Box::new(MemoryStore::new()), tokio::runtime::Handle::current()).unwrap();
         let leading = |status: &Status| matches!(status, Status::Leading { .. });
         tokio::time::timeout(PATIENCE, node.handle().watch_status().wait_for(leading)).await.unwrap().unwrap();

@@ -84,7 +84,7 @@ pub fn planted(seed: u64, plant: Plant) -> Result<Figures, String> {
         is_fenced_by_position: true,
         loses: false,
         upgrades: false,
-        has_workers: false,
+        has_workers: plant.is_of_workers(),
         plant: Some(plant),
     };
     through(seed, plan, 25, None)

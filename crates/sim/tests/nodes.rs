@@ -45,6 +45,20 @@ fn nodes_hold_that_once_found_a_bug() {
     run(3_000_362).unwrap();
 }
 
+#[test]
+fn the_first_seeds_of_nodes_with_workers_hold() {
+    let mut figures = Figures::default();
+    let mut failures = Vec::new();
+    for seed in FIRST_OF_NODES + 1_000_000..FIRST_OF_NODES + 1_000_012 {
+        match run(seed) {
+            Ok(one) => figures += one,
+            Err(wrong) => failures.push(format!("seed {seed}: {wrong}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(figures.runs >= 100 && figures.reigns >= 40, "workers run something, and leaders change: {figures:?}");
+}
+
 /// A planted bug is found in one of some seeds, by a judge that says so.
 fn is_found(plant: Plant, seeds: u64, words: &[&str]) {
     let found = (0..seeds).find_map(|seed| planted(seed, plant).err());
@@ -70,4 +84,19 @@ fn a_challenger_that_takes_too_early_is_found() {
 #[test]
 fn a_leader_that_never_doubts_its_lease_is_found() {
     is_found(Plant::AlwaysHolds, 50, &["has taken over"]);
+}
+
+#[test]
+fn a_leader_that_hears_workers_before_it_has_restored_their_runs_is_found() {
+    is_found(Plant::HearsTooEarly, 50, &["is dropped at", "counts as never begun"]);
+}
+
+#[test]
+fn a_leader_that_answers_workers_after_it_was_deposed_is_found() {
+    is_found(Plant::AnswersTooLate, 50, &["is dropped at"]);
+}
+
+#[test]
+fn a_worker_that_forgets_a_result_before_it_is_stored_is_found() {
+    is_found(Plant::ForgetsTooEarly, 200, &["counts as lost at", "counts as never begun"]);
 }

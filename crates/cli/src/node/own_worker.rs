@@ -8,7 +8,7 @@ use kelos::{Node, local_executors};
 use kelos_engine::secrets::Secrets;
 use kelos_executors::http::Http;
 use kelos_executors::local::OutputCopies;
-use kelos_executors::workers::{Disk, Door, NoAnswer, RemoteLine, Worker, WorkerHome, WorkerOffer};
+use kelos_executors::workers::{Disk, Door, News, NoAnswer, RemoteLine, Worker, WorkerHome, WorkerOffer};
 use kelos_model::WorkflowId;
 use kelos_model::workers::Label;
 use kelos_store::log::LogState;
@@ -82,7 +82,10 @@ pub(crate) fn start(
     };
     runtime.spawn(async move {
         while let Some(told) = news.recv().await {
-            tracing::debug!("the worker of this node: {told:?}");
+            match told {
+                News::Useless(why) => tracing::error!("failed to {why}; this node runs no commands until it is started again"),
+                told => tracing::debug!("the worker of this node: {told:?}"),
+            }
         }
     });
     Ok(())

@@ -407,6 +407,23 @@ async fn a_kill_reaches_the_worker_once_and_what_it_was_not_told_of_is_killed_wi
 }
 
 #[tokio::test]
+async fn fault_9_a_run_that_takes_longer_than_the_lease_is_left_alone_while_its_worker_asks() {
+    let lease = Duration::from_millis(300);
+    let mut bench = Bench::on(Terms { lease, ..TERMS });
+    let held = Held::default();
+    let door = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let executors = Executors::default().with("held", held.clone());
+    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), bench.signature());
+    bench.has_workers(1).await;
+    bench.start("app1", "20140101_1", "w1");
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    let began = Instant::now();
+    until("thrice the lease", || began.elapsed() > lease * 3).await;
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
+}
+
+#[tokio::test]
 async fn fault_8_a_worker_that_was_given_up_ends_what_it_has_and_begins_anew() {
     let mut bench = Bench::new();
     let held = Held::default();

@@ -1,4 +1,7 @@
 //! The part of a leader that deals with workers: it has the log know them before it tells them anything, and finds out from the log who may have a run.
+//!
+//! It hears workers from when its restored runs are in its table until its epoch ends. The judges here check that no run is dropped which the
+//! log has as alive, none counts as never begun which began, and none as lost whose worker is there with its result.
 
 use std::sync::Arc;
 
@@ -90,6 +93,14 @@ impl Reign<'_> {
         let place = &self.life.handle.place;
         let (now, common) = (self.now(), place.common());
         let is_live = common.world.alive(now).any(|one| one == run);
+        let worker = self.journal.reader().worker_of(run).ok().flatten();
+        let machine = common.workers.iter().find(|machine| Some(&machine.name) == worker.as_ref());
+        let ended = common.world.runs.get(run).filter(|execution| execution.outcome != Outcome::Killed);
+        if ended.is_some() && !is_live && machine.is_some_and(|machine| machine.is_connected(now)) {
+            drop(common);
+            place.fail(format!("{run} counts as lost at {now}, and its worker is there, where its command ended"));
+            return None;
+        }
         drop(common);
         if is_live {
             place.fail(format!("{run} is given up, and its command is alive at {now}"));
@@ -113,6 +124,12 @@ impl Reign<'_> {
             if !is_heard || !worker.is_up(now) {
                 drop(common);
                 return self.miss(index, now);
+            }
+            if worker.epoch > self.lease.epoch {
+                let (name, newest, epoch) = (worker.name.clone(), worker.epoch, self.lease.epoch);
+                drop(common);
+                place.fail(format!("worker {name} has heard of epoch {newest}, and is answered by one of epoch {epoch}"));
+                return Vec::new();
             }
             worker.name.clone()
         };
@@ -160,21 +177,48 @@ impl Reign<'_> {
         inputs
     }
 
+    /// Whether the log says that a run is over.
+    fn is_over(&self, run: &RunId) -> bool {
+        let slot = self.journal.reader().slot(&run.slot).ok().flatten();
+        slot.is_none_or(|slot| !slot.run_alive || slot.last_run != run.number)
+    }
+
+    /// Has all workers drop what they have, as a hub does that does not know their runs. Only a planted bug does so.
+    pub(super) fn refuse_everything(&self) {
+        self.let_workers_live();
+        let (place, now) = (self.life.handle.place.clone(), self.now());
+        let common = &mut *place.common();
+        let Common { workers, world, failure, .. } = common;
+        for worker in workers.iter_mut().filter(|worker| worker.is_up(now)) {
+            for run in std::mem::take(&mut worker.held).into_keys() {
+                if !self.is_over(&run) {
+                    failure.get_or_insert(format!("{run} is dropped at {now}, and the log has it as alive"));
+                    place.relay.end();
+                    return;
+                }
+                world.cancel(&run, now);
+            }
+        }
+    }
+
     /// The reports of a worker on its runs, with what follows from those that it does not name.
     fn listed(&mut self, index: usize, name: &Arc<str>, now: Timestamp) -> Vec<Input> {
         let place = self.life.handle.place.clone();
         let common = &mut *place.common();
-        let Common { workers, world, .. } = common;
+        let Common { workers, world, failure, .. } = common;
         let worker = &mut workers[index];
         let mut said = Vec::new();
         for (run, begun) in worker.held.clone() {
-            let slot = self.journal.reader().slot(&run.slot).ok().flatten();
-            let is_over = slot.is_none_or(|slot| !slot.run_alive || slot.last_run != run.number);
-            if is_over || self.hub.runs.get(&run).is_none_or(|place| place.worker() != name) {
+            let is_over = self.is_over(&run);
+            if is_over || self.hub.runs.get(&run).is_some_and(|place| place.worker() != name) {
                 // Its end is in the log, or it is told to drop it.
                 world.cancel(&run, now);
                 worker.held.remove(&run);
                 self.hub.forget(&run);
+                continue;
+            }
+            if !self.hub.runs.contains_key(&run) {
+                // Only its worker may know how it ended, and keeps it.
                 continue;
             }
             self.hub.runs.insert(run.clone(), RunPlace::Given { worker: name.clone(), is_told: true });
@@ -215,7 +259,10 @@ impl Reign<'_> {
         let place = self.life.handle.place.clone();
         let is_faulty = place.common().per_mille > 0;
         let orders: Vec<RunId> = self.hub.at(name).into_iter().map(|(run, _)| run).collect();
-        place.common().workers[index].answered = now;
+        {
+            let worker = &mut place.common().workers[index];
+            (worker.answered, worker.epoch) = (now, self.lease.epoch);
+        }
         let mut found = Ok(());
         for run in orders {
             let Some(at @ RunPlace::Given { .. }) = self.hub.runs.get_mut(&run) else { continue };

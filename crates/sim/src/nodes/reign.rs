@@ -14,7 +14,7 @@ use kelos_store::{Journal, Lease, MemoryDisk, PageRequest, SlotFilter, StoreErro
 
 use super::handle::NodeHandle;
 use super::journal::NodeJournal;
-use super::site::Common;
+use super::site::{Common, Plant};
 use super::workers::NodeHub;
 use crate::apps::Apps;
 use crate::judge;
@@ -84,11 +84,18 @@ pub(super) fn lead(life: NodeView<'_>, journal: &mut NodeJournal, lease: Lease) 
     };
     reign.renew()?;
     reign.await_workers();
+    let plant = reign.life.handle.place.plan.plant;
+    if plant == Some(Plant::HearsTooEarly) {
+        reign.refuse_everything();
+    }
     let clock = reign.life.handle.clock();
     reign.perform(clock, commands)?;
     let first = reign.definitions_due().into_iter().collect();
-    live_through(&mut reign, first)?;
-    drive(&mut reign)?;
+    let led = live_through(&mut reign, first).and_then(|()| drive(&mut reign));
+    if led.is_err() && plant == Some(Plant::AnswersTooLate) {
+        reign.refuse_everything();
+    }
+    led?;
     if reign.life.handle.place.relay.is_over() {
         reign.judge_at_rest();
     }

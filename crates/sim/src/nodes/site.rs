@@ -36,6 +36,19 @@ pub enum Plant {
     EarlyChallenge,
     /// A leader takes it for granted that its lease is held.
     AlwaysHolds,
+    /// A leader hears workers before it has restored their runs, and takes their silence for the word that a run never began.
+    HearsTooEarly,
+    /// A leader that was deposed tells the workers that wait there that their runs were taken away.
+    AnswersTooLate,
+    /// A worker forgets a result that the leader has heard and not stored.
+    ForgetsTooEarly,
+}
+
+impl Plant {
+    /// Whether it is a bug of workers and those who hear them.
+    pub(super) fn is_of_workers(self) -> bool {
+        matches!(self, Plant::HearsTooEarly | Plant::AnswersTooLate | Plant::ForgetsTooEarly)
+    }
 }
 
 /// The choices of a seed about the nodes as a whole.

@@ -32,6 +32,8 @@ pub(super) struct WorkerMachine {
     down_until: Timestamp,
     /// When it last asked something that was answered.
     pub(super) answered: Timestamp,
+    /// The newest epoch of a leader that it has heard of.
+    pub(super) epoch: u64,
     /// The runs on its disk, and whether each has begun.
     pub(super) held: BTreeMap<RunId, bool>,
 }
@@ -53,7 +55,14 @@ impl WorkerMachine {
             let mut kills: Vec<_> = (0..6).map(|_| kill()).collect();
             kills.sort();
             let (down_until, answered) = (workload.start, workload.start);
-            WorkerMachine { name: format!("w{number}").into(), kills, down_until, answered, held: BTreeMap::new() }
+            WorkerMachine {
+                name: format!("w{number}").into(),
+                kills,
+                down_until,
+                answered,
+                epoch: 0,
+                held: BTreeMap::new(),
+            }
         };
         (1..=count).map(&mut machine).collect()
     }
@@ -70,6 +79,11 @@ impl WorkerMachine {
                 world.cancel(run, over);
             }
         }
+    }
+
+    /// Whether it has heard of a leader within its lease, so that its commands go on.
+    pub(super) fn is_connected(&self, now: Timestamp) -> bool {
+        self.is_up(now) && now <= self.answered + LEASE
     }
 
     /// Has its process end at this moment.
