@@ -90,6 +90,7 @@ mod verify;
 mod watch;
 mod why;
 mod worker;
+mod worker_line;
 mod workers;
 
 use std::ffi::OsString;

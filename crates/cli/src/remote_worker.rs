@@ -15,33 +15,37 @@ use crate::machine::{hostname, launcher};
 use crate::own_metrics::OwnMetrics;
 use crate::trust::TrustOptions;
 use crate::worker::{self, WorkerArgs};
+use crate::worker_line::WorkerLine;
 use crate::{folder, host, logging, store_worker, text};
 
 /// Runs jobs of a folder, or of a server if one is named.
 pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
-    if let (None, Some(store)) = (&args.server, &args.shared.store) {
-        return store_worker::run(args, store);
+    match &args.shared.store {
+        Some(store) if args.server.is_empty() => return store_worker::run(args, store),
+        // The variable is that of the nodes on this machine.
+        Some(store) if std::env::var("KELOS_STORE").as_ref() != Ok(store) => {
+            return Err(Failure::usage("work for --server and over --store at once: expected one of them"));
+        }
+        _ => {}
     }
     args.shared.name.refuse_alone()?;
-    match &args.server {
-        Some(server) => run_for(args, server),
-        None => worker::run(args),
-    }
+    if args.server.is_empty() { worker::run(args) } else { run_for(args) }
 }
 
 /// Runs what the server hands to it, until it is told to end.
-fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
+fn run_for(args: &WorkerArgs) -> Result<u8, Failure> {
     // Before the folder is entered, because paths to files are as people see them from outside.
     let (allowed, settings) = (args.allowed.read()?, args.allowed.history()?);
-    let line = line(server, &args.trust)?;
-    let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(line.base()), Ok)?)
+    let line = line(&args.server, &args.trust)?;
+    let first = line.first();
+    let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(&first), Ok)?)
         .map_err(|error| Failure::usage(format!("find the folder of --dir: {error}")))?;
     let dir = folder::existing("folder of commands", &args.dir)?;
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     let _logging = logging::start(logging::USUAL, None)?;
     let storage = Storage::new(StorageConfig { trust: args.trust.read()?, ..StorageConfig::from_env() });
     let copies = host::outputs(args.outputs.as_deref(), &storage)?;
-    let disk = Disk::take(&home, line.base()).map_err(|error| {
+    let disk = Disk::take(&home, &first).map_err(|error| {
         Failure::bad(error.to_string())
             .hint("--dir names another folder: each worker of a machine needs its own, and so does each server")
     })?;
@@ -56,7 +60,7 @@ fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
     let footing = WorkerHome::Own(disk.with(launcher, about));
     let wanted = worker::offer(args);
     let metrics = OwnMetrics::open(args.metrics, wanted.at_a_time)?;
-    let welcome = format!("{name} asks {} for runs; stop it with Ctrl-C", line.base());
+    let welcome = format!("{name} asks {} for runs; stop it with Ctrl-C", &first);
     runtime.block_on(async {
         let (worker, news) = Worker::start(name, line, executors, wanted, footing);
         metrics.serve()?;
@@ -66,17 +70,18 @@ fn run_for(args: &WorkerArgs, server: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The line to the server that was named, with the token and the trust of these options.
-fn line(server: &str, trust: &TrustOptions) -> Result<RemoteLine, Failure> {
-    let base = RemoteLine::address(server).map_err(|error| Failure::usage(error.to_string()))?;
-    if base.starts_with("http://") && trust.has_pin() {
+/// The line to the servers that were named, with the token and the trust of these options.
+fn line(servers: &[String], trust: &TrustOptions) -> Result<WorkerLine, Failure> {
+    let named = servers.iter().map(|server| RemoteLine::address(server));
+    let named: Vec<String> = named.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(base) = named.iter().find(|base| base.starts_with("http://")).filter(|_| trust.has_pin()) {
         return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
     }
-    let token = trust.token.text(&base)?.ok_or_else(|| {
+    let token = trust.token.text(named.first().map_or("", String::as_str))?.ok_or_else(|| {
         Failure::usage("work for a server without a token: expected --token-file, KELOS_TOKEN_FILE or KELOS_TOKEN")
             .hint("`kelos token add NAME --role worker` makes one on the server")
     })?;
-    Ok(RemoteLine::of(base, Some(token.into()), RemoteLine::client(&trust.read()?)))
+    Ok(WorkerLine::of(named, Some(token.into()), RemoteLine::client(&trust.read()?)))
 }
 
 /// The folder of runs of a worker that is given none.

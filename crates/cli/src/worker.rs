@@ -54,9 +54,10 @@ pub(crate) struct WorkerArgs {
     pub(crate) allowed: AllowOptions,
     #[command(flatten)]
     pub(crate) lease: Lease,
-    /// Run commands for this server, from any machine; DIR is then the folder in which they start
-    #[arg(long, value_name = "URL")]
-    pub(crate) server: Option<String>,
+    /// Run commands for this server, from any machine; DIR is then the folder in which they start. Several addresses are nodes of one log: where
+    /// one does not answer, the next one is asked
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    pub(crate) server: Vec<String>,
     /// Labels of this worker, such as gpu,eu: it gets the runs that need them, beside those that need none
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     pub(crate) labels: Vec<Label>,

@@ -16,6 +16,7 @@ mod new;
 mod node_alerts;
 mod node_figures;
 mod node_pages;
+mod node_troubles;
 mod nodes;
 mod offline;
 #[path = "browser/past.rs"]

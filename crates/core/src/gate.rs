@@ -28,7 +28,14 @@ impl Core {
             self.unsubscribe(id);
             return;
         }
-        match live.slot.state {
+        let state = live.slot.state;
+        if let Some(at) =
+            workflow.comes_at(&id.key, self.now).filter(|_| matches!(state, SlotState::Waiting | SlotState::Queued))
+        {
+            return self.wakes.look_at_moment(id, at);
+        }
+        match state {
+            SlotState::Queued => self.permits.wake(&id.workflow),
             SlotState::Backoff => match live.slot.due.filter(|due| *due > self.now) {
                 Some(due) => self.wakes.look_at_moment(id, due),
                 None => self.record(id, SlotEvent::BackoffEnded),

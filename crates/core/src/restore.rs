@@ -67,6 +67,10 @@ impl Core {
         let Some(workflow) = self.workflows.known(&id.workflow) else { return };
         self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
+        if let Some(at) = workflow.comes_at(&id.key, self.now).filter(|_| slot.state == SlotState::Queued) {
+            // All others are evaluated in any case.
+            self.wakes.look_at_moment(id, at);
+        }
         self.workflows.follow_collector(id, &slot);
         // The executors are asked at once; this timer covers a lost answer.
         self.wakes.watch_run(id, slot.run_alive && !self.permits.is_following(id), self.now);

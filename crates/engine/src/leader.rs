@@ -33,8 +33,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The interval at which the leader reads everything that is stored and compares it with its check values.
 const VERIFY_EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// The interval at which unchanged trouble is logged again.
+/// The interval at which unchanged trouble is logged again, which doubles each time, and the longest.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
+const SAY_AT_LEAST: Duration = Duration::from_secs(3600);
 
 /// Messages that one turn takes at the most, so that a commit stays short.
 const LARGEST_TURN: usize = 4096;
@@ -54,8 +55,29 @@ pub(super) struct Leader {
     replies: BTreeMap<u64, oneshot::Sender<Reply>>,
     next_token: u64,
     traces: OwnTraces,
-    /// The last trouble that was logged, and the time.
-    said: Option<(String, Instant)>,
+    said: SaidTrouble,
+}
+
+/// The last trouble that was logged.
+#[derive(Default)]
+struct SaidTrouble {
+    words: String,
+    at: Option<Instant>,
+    /// The interval after which the same is logged again.
+    again: Duration,
+}
+
+impl SaidTrouble {
+    /// Whether to log a trouble at a moment: if it is another one, or the last one was logged long ago.
+    fn is_due(&mut self, words: &str, now: Instant) -> bool {
+        let again = if self.words == words { self.again } else { Duration::ZERO };
+        if self.at.is_some_and(|at| now < at + again) {
+            return false;
+        }
+        self.again = if again.is_zero() { SAY_AGAIN } else { (again * 2).min(SAY_AT_LEAST) };
+        (self.at, self.words) = (Some(now), words.to_owned());
+        true
+    }
 }
 
 /// The reason for which the thread stopped taking turns.
@@ -194,7 +216,7 @@ impl Leader {
             replies: BTreeMap::new(),
             next_token: 0,
             traces: OwnTraces::default(),
-            said: None,
+            said: SaidTrouble::default(),
         }
     }
 
@@ -240,15 +262,15 @@ impl Leader {
         let over = "restoring from the store until it works";
         match left {
             ExitReason::Store(error @ StoreError::Corrupt { .. }) => {
-                self.say(error.to_string(), &mending);
+                self.say(&error.to_string(), &mending);
                 (Status::Damaged { reason: error.to_string() }, LOOK_AGAIN)
             }
             ExitReason::Store(error) => {
-                self.say(error.to_string(), over);
+                self.say(&error.to_string(), over);
                 (Status::Troubled { reason: error.to_string() }, TRY_AGAIN)
             }
             ExitReason::Broken(error) => {
-                self.say(error.to_string(), over);
+                self.say(&error.to_string(), over);
                 (Status::Troubled { reason: error.to_string() }, LOOK_AGAIN)
             }
             ExitReason::Stop(_) => (Status::Stopped, Duration::ZERO),
@@ -256,12 +278,9 @@ impl Leader {
     }
 
     /// Logs trouble, but not every half second while it stays the same.
-    fn say(&mut self, error: String, what_follows: &str) {
-        let now = Instant::now();
-        let said = self.said.as_ref().is_some_and(|(words, at)| *words == error && now < *at + SAY_AGAIN);
-        if !said {
+    fn say(&mut self, error: &str, what_follows: &str) {
+        if self.said.is_due(error, Instant::now()) {
             tracing::error!("failed to {error}; {what_follows}");
-            self.said = Some((error, now));
         }
     }
 
@@ -562,4 +581,22 @@ fn say_broken(broken: &BreachReport) {
         Remedy::SetAside => "it is set aside, as it breaks what is frozen".to_owned(),
     };
     tracing::error!(code = breach.invariant.code(), "{input} breaks an invariant: {breach}; {what_follows}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unchanged_trouble_is_logged_again_at_growing_intervals() {
+        let (began, mut said) = (Instant::now(), SaidTrouble::default());
+        let at = |millis: u64| began + Duration::from_millis(millis);
+        let logged = |said: &mut SaidTrouble, from: u64, to: u64| {
+            (from..to).step_by(500).filter(|millis| said.is_due("full", at(*millis))).count()
+        };
+        assert_eq!(logged(&mut said, 0, 60_000), 1);
+        assert_eq!(logged(&mut said, 60_000, 420_000), 2, "after one minute, and after two more");
+        assert_eq!(logged(&mut said, 420_000, 24 * 3_600_000), 4 + 22, "hourly at last");
+        assert!(said.is_due("another", at(24 * 3_600_000)));
+    }
 }

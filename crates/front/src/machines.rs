@@ -1,5 +1,5 @@
 //! The processes beside this one, as a caller may see them: the nodes that share its log, and the workers that it hands runs to. The
-//! leader alone has heard of them.
+//! leader alone hears of workers; of nodes it tells the others.
 
 use std::time::Duration;
 
@@ -51,21 +51,36 @@ impl App {
             return Ok(NodesDto { store: None, last_entry: 0, writes: 0, nodes: Vec::new(), leaders: Vec::new() });
         };
         let status = log.status();
+        let lease = &status.lease;
+        let leader = lease.holder.node.as_str();
+        let is_led = lease.epoch > 0 && !lease.is_free;
         let own = NodeReport {
-            address: status.lease.holder.address.clone(),
+            address: log.address().map(str::to_owned),
             version: self.version().to_owned(),
             reads: log.form(),
             followed: status.followed,
             load: load(),
             trouble: status.trouble.clone(),
+            unreached: status.unreached.clone(),
+            clock_ahead: status.leads.then_some(0),
+            instance: None,
         };
         let mut reports = self.node().roster().list();
         reports.retain(|(name, ..)| name != log.node());
+        if is_led && leader != log.node() && !reports.iter().any(|(name, ..)| name == leader) {
+            // Its lease is renewed, and it has not answered yet.
+            let (address, version) = (lease.holder.address.clone(), lease.holder.program.clone());
+            let followed = status.followed;
+            let report =
+                NodeReport { address, version, followed, load: None, trouble: None, unreached: None, ..own.clone() };
+            reports.push((leader.to_owned(), NodeReport { clock_ahead: None, ..report }, log.leader_silence()));
+        }
         reports.push((log.node().to_owned(), own, Duration::ZERO));
         reports.sort_by(|one, other| one.0.cmp(&other.0));
+        let last_entry = reports.iter().map(|(_, report, _)| report.followed).fold(status.followed, u64::max);
         let node = |(name, report, heard): (String, NodeReport, Duration)| NodeStateDto {
-            leads: status.leads && name == log.node(),
-            behind: status.followed.saturating_sub(report.followed),
+            leads: is_led && name == leader && (status.leads || name != log.node()),
+            behind: last_entry.saturating_sub(report.followed),
             name,
             address: report.address,
             version: report.version,
@@ -74,6 +89,8 @@ impl App {
             heard_millis: u64::try_from(heard.as_millis()).unwrap_or(u64::MAX),
             load: report.load,
             trouble: report.trouble,
+            unreached: report.unreached,
+            clock_ahead_millis: report.clock_ahead,
         };
         let nodes = reports.into_iter().map(node).collect();
         let store = Some(log.name().to_owned());
@@ -87,7 +104,7 @@ impl App {
             reason: reign.reason,
         });
         let writes = status.lease.writes();
-        Ok(NodesDto { store, last_entry: status.followed, writes, nodes, leaders: leaders.collect() })
+        Ok(NodesDto { store, last_entry, writes, nodes, leaders: leaders.collect() })
     }
 
     /// Raises the form in which this leader writes entries: to the one that is given, or to the newest that it can write. With
@@ -170,6 +187,8 @@ mod tests {
             heard_millis: 0,
             load: None,
             trouble: None,
+            unreached: None,
+            clock_ahead_millis: None,
         }
     }
 

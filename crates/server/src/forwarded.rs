@@ -50,7 +50,7 @@ const OF_THE_CONNECTION: [HeaderName; 10] = [
 ];
 
 /// Paths of what the leader alone has heard of.
-const OF_LEADER_ALONE: [&str; 4] = ["/api/v1/workers", "/api/v1/nodes", "/ui/workers", "/ui/nodes"];
+const OF_LEADER_ALONE: [&str; 2] = ["/api/v1/workers", "/ui/workers"];
 
 /// Answers a request, or has the leader answer it.
 pub(crate) async fn forward(State(app): State<App>, mut request: Request, next: Next) -> Response {

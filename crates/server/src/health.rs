@@ -39,6 +39,12 @@ impl Health {
             (Status::Damaged { reason }, _) => ("damaged", Some(reason)),
             (Status::Stopped, _) => ("stopped", None),
         };
+        if status == "leading"
+            && app.node().log().is_some_and(|log| log.lease_remaining().is_none_or(|left| left.is_zero()))
+        {
+            let why = "lead: the lease of this node has run out, was taken by another one, or was given back";
+            (status, reason) = ("troubled", Some(why.to_owned()));
+        }
         // The engine may be idle: only a read shows whether the store can be read.
         let reader = handle.reader().clone();
         let last_seq = match Lane::Health.read("read from the store", move || reader.last_seq()).await {
@@ -62,7 +68,9 @@ impl Health {
     pub(crate) fn obstacle(&self) -> Option<String> {
         let words = match self.status {
             "starting" => "the definitions are not taken in yet",
-            "troubled" => "the store can't be read or written, or a check of the scheduler failed",
+            "troubled" => {
+                "no change can be made: the store can't be read or written, this node is not sure to lead, or a check of the scheduler failed"
+            }
             "damaged" => "what is stored is damaged",
             "stopped" => "the server is stopping",
             _ => return self.late(),

@@ -28,7 +28,7 @@ use crate::workload::Workload;
 use handle::NodeHandle;
 use ledger::NEWEST;
 use node::NodeLife;
-pub use site::Plant;
+pub use site::{Hindrance, Plant};
 use site::{Plan, Site};
 
 /// Seeds from here on leave runs to workers on machines of their own; in those before, the executors of the leader do them.
@@ -44,6 +44,20 @@ const SETTLING: SignedDuration = SignedDuration::from_hours(8);
 /// How long a standby may lag behind.
 const LAG: SignedDuration = SignedDuration::from_mins(3);
 
+/// Three nodes, and nothing that goes wrong.
+const CALM: Plan = Plan {
+    nodes: 3,
+    is_fenced_by_position: true,
+    loses: false,
+    upgrades: false,
+    has_workers: false,
+    plant: None,
+    hindrance: None,
+};
+
+/// How long a hindrance lasts. Another node leads by then: clocks are compared each twenty minutes, and the lease lasts ten.
+const HINDERED: SignedDuration = SignedDuration::from_mins(45);
+
 /// Runs a seed, and judges it.
 ///
 /// # Errors
@@ -57,6 +71,7 @@ pub fn run(seed: u64) -> Result<Figures, String> {
         upgrades: Rng::new(seed ^ 0x0F02).percent(30),
         has_workers: seed >= FIRST_WITH_WORKERS,
         plant: None,
+        hindrance: None,
     };
     let per_mille = *rng.pick(&[0, 2, 8, 25]);
     through(seed, plan, per_mille, None)
@@ -68,8 +83,7 @@ pub fn run(seed: u64) -> Result<Figures, String> {
 /// # Errors
 /// The finding of the judges.
 pub fn breached(seed: u64) -> Result<Figures, String> {
-    let plan =
-        Plan { nodes: 3, is_fenced_by_position: false, loses: false, upgrades: false, has_workers: false, plant: None };
+    let plan = Plan { nodes: 3, is_fenced_by_position: false, ..CALM };
     let breach = crate::planted::of(seed, &Workload::new(seed));
     through(seed, plan, 8, breach)
 }
@@ -79,15 +93,16 @@ pub fn breached(seed: u64) -> Result<Figures, String> {
 /// # Errors
 /// The finding of the judges.
 pub fn planted(seed: u64, plant: Plant) -> Result<Figures, String> {
-    let plan = Plan {
-        nodes: 3,
-        is_fenced_by_position: true,
-        loses: false,
-        upgrades: false,
-        has_workers: plant.is_of_workers(),
-        plant: Some(plant),
-    };
-    through(seed, plan, 25, None)
+    through(seed, Plan { has_workers: plant.is_of_workers(), plant: Some(plant), ..CALM }, 25, None)
+}
+
+/// The same with nothing that fails but this, which befalls each leader in turn: another node must lead soon, and the one of before must
+/// not.
+///
+/// # Errors
+/// The finding of the judges.
+pub fn hindered(seed: u64, hindrance: Hindrance) -> Result<Figures, String> {
+    through(seed, Plan { hindrance: Some(hindrance), ..CALM }, 0, None)
 }
 
 fn through(seed: u64, plan: Plan, per_mille: u64, breach: Option<PlantedBreach>) -> Result<Figures, String> {
@@ -147,6 +162,8 @@ fn accompany(place: &Site, handles: &[Arc<NodeHandle>], seed: u64) -> Result<(),
         handles.iter().filter(|handle| handle.is_or_gets_ahead()).for_each(|handle| handle.wipe());
     } else if place.plan.upgrades {
         raise_the_form(place, handles, seed);
+    } else if let Some(hindrance) = place.plan.hindrance {
+        hinder_leaders(place, handles, hindrance)?;
     }
     until(end);
     place.common().per_mille = 0;
@@ -168,6 +185,41 @@ fn accompany(place: &Site, handles: &[Arc<NodeHandle>], seed: u64) -> Result<(),
         }
         None => Ok(()),
     }
+}
+
+/// Hinders the leader, again and again, until the workload ends.
+fn hinder_leaders(place: &Site, handles: &[Arc<NodeHandle>], hindrance: Hindrance) -> Result<(), String> {
+    let (me, end) = (place.plan.nodes, place.workload.end);
+    let rest = |time: SignedDuration| place.relay.sleep(me, place.relay.now() + time);
+    while !place.relay.is_over() && place.relay.now() + HINDERED * 2 < end {
+        rest(HINDERED);
+        let Some(leader) = handles.iter().find(|handle| handle.leads()) else {
+            return Err(format!("no node leads {HINDERED:#} after the last trouble of a leader"));
+        };
+        match hindrance {
+            Hindrance::FullDisk => leader.body().disk.fill(true),
+            Hindrance::WrongClock => leader.set_skew(SignedDuration::from_mins(30)),
+            Hindrance::OutOfReach => {
+                handles.iter().filter(|one| one.index != leader.index).for_each(|one| one.depose_the_leader());
+            }
+        }
+        rest(HINDERED);
+        // A disk that nothing is written to is not known to be full.
+        let is_idle = hindrance == Hindrance::FullDisk && !leader.is_troubled();
+        if leader.leads() && !is_idle {
+            return Err(format!(
+                "node {} still leads {HINDERED:#} after {hindrance:?}: {}",
+                leader.index,
+                leader.told()
+            ));
+        }
+        if !handles.iter().any(|handle| handle.leads()) {
+            return Err(format!("no node leads {HINDERED:#} after {hindrance:?}"));
+        }
+        leader.body().disk.fill(false);
+        leader.set_skew(SignedDuration::ZERO);
+    }
+    Ok(())
 }
 
 /// Raises the form of entries once all nodes that run can read it; in one seed of three somebody does so before, by mistake.

@@ -1,6 +1,6 @@
 //! Nodes over one log; `cargo xtask sim --seed 3000000` goes through more seeds.
 
-use kelos_sim::nodes::{Plant, breached, planted, run};
+use kelos_sim::nodes::{Hindrance, Plant, breached, hindered, planted, run};
 use kelos_sim::{FIRST_OF_NODES, Figures};
 
 #[test]
@@ -57,6 +57,17 @@ fn the_first_seeds_of_nodes_with_workers_hold() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(figures.runs >= 100 && figures.reigns >= 40, "workers run something, and leaders change: {figures:?}");
+}
+
+#[test]
+fn no_leader_that_can_not_do_its_work_keeps_the_others_from_leading() {
+    for hindrance in [Hindrance::FullDisk, Hindrance::OutOfReach, Hindrance::WrongClock] {
+        let mut figures = Figures::default();
+        for seed in 0..4 {
+            figures += hindered(seed, hindrance).unwrap_or_else(|wrong| panic!("{hindrance:?}, seed {seed}: {wrong}"));
+        }
+        assert!(figures.reigns >= 12, "leaders change: {hindrance:?} {figures:?}");
+    }
 }
 
 /// A planted bug is found in one of some seeds, by a judge that says so.

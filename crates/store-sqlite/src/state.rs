@@ -107,7 +107,9 @@ fn change(path: &Path, what: impl FnOnce(&Connection) -> Result<(), Fault>) -> R
         }
         let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         what(&tx)?;
-        Ok(tx.commit()?)
+        tx.commit()?;
+        // The note is about the database from now on: a log that it followed counts epochs of its own.
+        lock.accept(&conn)
     });
     outcome.map_err(|fault| fault.tell("change", &path.display().to_string()))
 }
@@ -167,6 +169,13 @@ impl LocalState for SqliteState {
         self.told("write to", outcome)
     }
 
+    fn test_write(&mut self, folder: &Path) -> Result<(), StoreError> {
+        self.reader.is_sound()?;
+        test_file(&folder.join("test.part"))?;
+        let outcome = write_again(&mut self.writer);
+        self.told("write to", outcome)
+    }
+
     fn reigns(&mut self, limit: usize) -> Result<Vec<Reign>, StoreError> {
         let outcome = followed::reigns(&self.writer.conn, limit);
         self.told("read", outcome)
@@ -189,6 +198,29 @@ impl LocalState for SqliteState {
         remove(&path);
         self.told("replace", outcome)
     }
+}
+
+/// Bytes that a test writes: those of a turn with some output.
+const TESTED: usize = 1 << 20;
+
+/// Writes a file that exists for a moment, and flushes it to the disk. The database alone may still have room in pages of its own.
+fn test_file(path: &Path) -> Result<(), StoreError> {
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(&vec![0; TESTED])?;
+        file.sync_all()
+    });
+    remove(path);
+    let cause = |error: std::io::Error| error.to_string();
+    written.map_err(|error| StoreError::Medium { doing: format!("write {}", path.display()), cause: cause(error) })
+}
+
+/// Writes the position of the node as it is.
+fn write_again(writer: &mut Writer) -> Result<(), Fault> {
+    let tx = writer.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some((entry, epoch)) = followed::read(&tx)? {
+        followed::write(&tx, entry, epoch)?;
+    }
+    Ok(tx.commit()?)
 }
 
 fn position(conn: &Connection) -> Result<Position, Fault> {

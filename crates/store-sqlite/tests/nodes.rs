@@ -47,6 +47,7 @@ impl Nodes {
             form: FORM,
             timing: LeaseTiming::DEFAULT,
             monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            wall: Arc::new(|| 0),
             nonce: Box::new(|| 4),
         })
     }

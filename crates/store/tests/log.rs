@@ -11,7 +11,7 @@ use kelos_store::log::{
     LogState, LogStore, MemoryLog, MemoryLogStore, RaiseError, SnapshotPolicy, entry_bytes, form_of, read_entry,
 };
 use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
-use kelos_store::{Journal, Lease, MemoryCopies, MemoryDisk, MemoryStore, StoreError, StoredState, TurnRecord};
+use kelos_store::{Commit, Journal, Lease, MemoryCopies, MemoryDisk, MemoryStore, StoreError, StoredState, TurnRecord};
 
 #[test]
 fn memory_keeps_the_contract_of_logs() {
@@ -36,6 +36,7 @@ impl Place for Nodes {
             form: FORM,
             timing: LeaseTiming::DEFAULT,
             monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            wall: Arc::new(|| 0),
             nonce: Box::new(|| 4),
         };
         Box::new(LogJournal::inline(parts).unwrap().0)
@@ -86,6 +87,9 @@ struct SlowLogStore {
     is_taken: Arc<AtomicBool>,
     takes_slowly: Arc<AtomicBool>,
     loses_answers: Arc<AtomicBool>,
+    /// Whether its own clock is shown, which is the same as the nodes' monotonic clock.
+    tells_time: Arc<AtomicBool>,
+    is_down: Arc<AtomicBool>,
 }
 
 struct SlowLog(SlowLogStore, MemoryLog);
@@ -96,6 +100,9 @@ impl LogStore for SlowLogStore {
     }
 
     fn open(&self) -> Result<Box<dyn Log>, LogError> {
+        if self.is_down.load(Ordering::Acquire) {
+            return Err(LogError::Medium { doing: "connect".to_owned(), cause: "connection refused".to_owned() });
+        }
         Ok(Box::new(SlowLog(self.clone(), self.log.connect())))
     }
 
@@ -147,6 +154,10 @@ impl Log for SlowLog {
         self.1.ends()
     }
 
+    fn clock_millis(&mut self) -> Result<Option<i64>, LogError> {
+        Ok(self.0.tells_time.load(Ordering::Relaxed).then(|| self.0.millis()))
+    }
+
     fn wait(&mut self, after: u64, patience: Duration) -> Result<(), LogError> {
         self.1.wait(after, patience)
     }
@@ -173,6 +184,10 @@ fn lost(doing: &str) -> LogError {
 }
 
 impl SlowLogStore {
+    fn millis(&self) -> i64 {
+        i64::try_from(self.clock.load(Ordering::Relaxed)).unwrap()
+    }
+
     fn node(&self, name: &str, disk: &MemoryDisk) -> Result<LogJournal<MemoryStore>, StoreError> {
         Ok(self.node_of_form(name, disk, FORM)?.0)
     }
@@ -197,6 +212,7 @@ impl SlowLogStore {
             form: FORM,
             timing: LeaseTiming::DEFAULT,
             monotonic: Arc::new(move || Duration::from_millis(clock.load(Ordering::Relaxed))),
+            wall: Arc::new(|| 0),
             nonce: Box::new(|| 4),
         }
     }
@@ -282,6 +298,204 @@ fn a_plug_is_not_followed_from_another_past() {
     write(&mut store.node("other", &other).unwrap(), 0);
     let refused = store.node("ahead", &disk).map(drop);
     assert!(matches!(refused, Err(StoreError::Ahead { local: 4, log: 5 })), "{refused:?}");
+}
+
+/// Nodes that look at the lease each fifth of a second, in turn.
+struct Group {
+    store: SlowLogStore,
+    disks: Vec<MemoryDisk>,
+    nodes: Vec<(LogJournal<MemoryStore>, LogState)>,
+}
+
+impl Group {
+    fn new(names: &[&str]) -> Group {
+        Group::of(SlowLogStore::default(), names, |_, _| 0)
+    }
+
+    /// Nodes whose clocks show another time than that of the store.
+    fn of(
+        store: SlowLogStore,
+        names: &[&str],
+        clock: impl Fn(usize, i64) -> i64 + Copy + Send + Sync + 'static,
+    ) -> Group {
+        let copies = MemoryCopies::default();
+        let disks: Vec<MemoryDisk> = names.iter().map(|_| MemoryDisk::with_copies(&copies)).collect();
+        let node = |(number, name): (usize, &&str)| {
+            let shown = store.clone();
+            let wall = Arc::new(move || clock(number, shown.millis()));
+            LogJournal::inline(LogParts { wall, ..store.parts(name, &disks[number]) }).unwrap()
+        };
+        let nodes = names.iter().enumerate().map(node).collect();
+        Group { store, disks, nodes }
+    }
+
+    /// What follows from a look of each node at the lease; those of them that failed count as followers.
+    fn look(&mut self) {
+        self.store.clock.fetch_add(200, Ordering::Relaxed);
+        for (node, _) in &mut self.nodes {
+            let _ = node.lease("", Timestamp::UNIX_EPOCH, 20_000);
+        }
+    }
+
+    fn leader(&self) -> Option<usize> {
+        self.nodes.iter().position(|(_, shown)| shown.status().leads)
+    }
+
+    /// The first node that leads, and after how many milliseconds.
+    fn led_by(&mut self, is_wanted: impl Fn(usize) -> bool) -> (usize, i64) {
+        let began = self.store.millis();
+        for _ in 0..1000 {
+            self.look();
+            if let Some(leader) = self.leader().filter(|leader| is_wanted(*leader)) {
+                return (leader, self.store.millis() - began);
+            }
+        }
+        panic!("no such node leads after {} ms", self.store.millis() - began)
+    }
+
+    fn release(&mut self, node: usize) {
+        let epoch = self.store.log.connect().lease().unwrap().epoch;
+        self.nodes[node].0.release(Lease { epoch }).unwrap();
+    }
+
+    fn trouble(&self, node: usize) -> String {
+        self.nodes[node].1.status().trouble.unwrap()
+    }
+
+    fn write(&mut self, node: usize) -> Result<(), StoreError> {
+        let last = self.nodes[node].0.restore()?.last_seq;
+        let bucket = |value: u64| vec![("b".to_owned(), "k".to_owned(), Some(serde_json::json!(value)))];
+        let commit = Commit { at: Timestamp::UNIX_EPOCH, registers: bucket(last), ..Commit::default() };
+        let epoch = self.nodes[node].1.status().lease.epoch;
+        self.nodes[node].0.commit(Lease { epoch }, &commit)
+    }
+}
+
+#[test]
+fn a_leader_that_can_not_write_its_state_lets_another_lead_until_it_can() {
+    let mut group = Group::new(&["a", "b", "c"]);
+    let (leader, _) = group.led_by(|_| true);
+    group.write(leader).unwrap();
+    group.disks[leader].fill(true);
+    assert!(matches!(group.write(leader), Err(StoreError::Medium { .. })));
+    let (next, millis) = group.led_by(|_| true);
+    assert!(next != leader && millis <= 1000, "{next} after {millis} ms");
+    group.write(next).unwrap();
+    // The leader of before says why it does not compete, even if nobody else does.
+    group.release(next);
+    group.disks.iter().for_each(|disk| disk.fill(true));
+    (0..100).for_each(|_| group.look());
+    assert_eq!(group.leader(), None);
+    assert_eq!(group.trouble(leader), "write to the memory: it is full");
+    // There is room again at the first one alone.
+    group.disks[leader].fill(false);
+    let (again, _) = group.led_by(|_| true);
+    assert_eq!(again, leader);
+    group.write(leader).unwrap();
+}
+
+#[test]
+fn a_leader_that_nobody_reaches_is_deposed_and_lets_others_go_first() {
+    let mut group = Group::new(&["a", "b", "c"]);
+    let (leader, _) = group.led_by(|_| true);
+    let standby = (leader + 1) % 3;
+    let depose = |group: &mut Group, leader: usize, standby: usize| {
+        let seen = group.nodes[standby].1.status().lease;
+        assert!(!seen.is_free && seen.holder.node == ["a", "b", "c"][leader]);
+        group.nodes[standby].1.depose(&seen, "it was not reached".to_owned());
+        group.led_by(|node| node != leader).1
+    };
+    group.look();
+    assert!(depose(&mut group, leader, standby) <= 400);
+    assert!(group.write(leader).is_err(), "the log refuses its epoch");
+    group.write(standby).unwrap();
+    assert_eq!(group.nodes[standby].1.reigns(1).unwrap()[0].reason, "it was not reached");
+    // It goes on hearing of the lease, and the next leader is another one whenever there is one.
+    (0..5).for_each(|_| group.look());
+    let third = 3 - leader - standby;
+    group.disks[standby].fill(true);
+    assert!(group.write(standby).is_err());
+    assert_eq!(group.led_by(|_| true).0, third);
+    // Alone it leads, too, after a longer wait.
+    group.disks[third].fill(true);
+    assert!(group.write(third).is_err());
+    let (again, millis) = group.led_by(|_| true);
+    assert!(again == leader && millis >= 4000, "{again} after {millis} ms");
+}
+
+#[test]
+fn a_node_whose_clock_differs_from_that_of_the_store_does_not_lead() {
+    const DAY: i64 = 86_400_000;
+    let store = SlowLogStore::default();
+    store.tells_time.store(true, Ordering::Relaxed);
+    static AHEAD: AtomicU64 = AtomicU64::new(0);
+    let clock = |node: usize, now: i64| match node {
+        0 => now + DAY,
+        1 => now + i64::try_from(AHEAD.load(Ordering::Relaxed)).unwrap(),
+        _ => now - 4_000,
+    };
+    let mut group = Group::of(store, &["ahead", "b", "c"], clock);
+    let (leader, _) = group.led_by(|_| true);
+    assert_ne!(leader, 0);
+    let trouble = group.trouble(0);
+    assert!(trouble.contains("the clock of this node is 86400 s ahead of that of the store"), "{trouble}");
+    // A clock that is put wrong costs the lead.
+    AHEAD.store(60_000, Ordering::Relaxed);
+    let (leader, _) = group.led_by(|node| node == 2);
+    (0..50).for_each(|_| group.look());
+    assert_eq!((leader, group.leader()), (2, Some(2)));
+    AHEAD.store(0, Ordering::Relaxed);
+    (0..50).for_each(|_| group.look());
+    assert_eq!(group.nodes[1].1.status().trouble, None);
+}
+
+#[test]
+fn without_a_clock_of_the_store_those_of_the_other_nodes_count() {
+    let mut group = Group::new(&["a", "b"]);
+    let (leader, _) = group.led_by(|_| true);
+    group.nodes[leader].1.note_clock(Some("compete for the lead: its clock is off".to_owned()));
+    let (other, millis) = group.led_by(|node| node != leader);
+    assert!(other != leader && millis <= 600, "{millis} ms");
+}
+
+#[test]
+fn a_second_process_of_one_name_does_not_lead_and_says_why() {
+    let mut group = Group::new(&["a", "a", "b"]);
+    let (leader, _) = group.led_by(|node| node < 2);
+    (0..20).for_each(|_| group.look());
+    let twin = 1 - leader;
+    let trouble = group.trouble(twin);
+    assert!(trouble.starts_with("take part as node a: another process has this name and is alive"), "{trouble}");
+    group.release(leader);
+    let (next, _) = group.led_by(|_| true);
+    assert_ne!(next, twin);
+    // A process that is started again under its name is no twin of the one that ended.
+    let mut group = Group::new(&["a"]);
+    group.led_by(|_| true);
+    let again = Group::of(group.store.clone(), &["a"], |_, _| 0);
+    drop(std::mem::replace(&mut group, again));
+    group.led_by(|_| true);
+    assert_eq!(group.nodes[0].1.status().trouble, None);
+}
+
+#[test]
+fn a_node_that_starts_while_the_store_is_away_waits_for_it_if_it_has_something_to_read() {
+    let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
+    write(&mut store.node("node", &disk).unwrap(), 2);
+    store.is_down.store(true, Ordering::Release);
+    let start = |disk: &MemoryDisk| LogJournal::start(store.parts("node", disk), SnapshotPolicy::DEFAULT);
+    let refused = start(&MemoryDisk::new()).map(drop).unwrap_err().to_string();
+    assert_eq!(refused, "connect: connection refused");
+    let (mut node, shown) = start(&disk).unwrap();
+    assert_eq!(shown.status().followed, 3);
+    assert_eq!(shown.status().trouble.as_deref(), Some("connect: connection refused"));
+    assert!(node.restore().unwrap().last_turn.is_some());
+    store.is_down.store(false, Ordering::Release);
+    while !shown.status().leads {
+        store.clock.fetch_add(10, Ordering::Relaxed);
+        let _ = ask(&mut node);
+        std::thread::yield_now();
+    }
 }
 
 /// The forms of all entries of a log.

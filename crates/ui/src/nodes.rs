@@ -11,7 +11,7 @@ use super::documents::Document;
 use super::page::{Page, Tab};
 use super::{time, words};
 
-/// The silence after which a node is shown as silent: it reports every two seconds.
+/// The silence after which a node is shown as silent: it reports every second.
 const SILENT: u64 = 10_000;
 
 pub(super) async fn show(app: App) -> Result<Response, Fault> {
@@ -77,7 +77,7 @@ fn one_node(node: &NodeStateDto, now: Timestamp) -> Markup {
                 @else if is_silent(node) { span.badge.bad { "silent" } }
                 @else if node.trouble.is_some() { span.badge.bad { "troubled" } }
                 @else { span.badge.waits { "stands by" } }
-                @if let Some(trouble) = &node.trouble { p.note { "It failed to " (trouble) "." } }
+                @for trouble in [&node.trouble, &node.unreached].into_iter().flatten() { p.note { "It failed to " (trouble) "." } }
             }
             td { @match node.address.as_deref() { Some(address) if is_web(address) => a href={ (address) "/ui" } { (address) }, other => (other.unwrap_or("–")) } }
             td { (node.version) }
@@ -88,7 +88,7 @@ fn one_node(node: &NodeStateDto, now: Timestamp) -> Markup {
     }
 }
 
-/// A report of a node every two seconds is no news.
+/// A report of a node every second is no news.
 fn heard(node: &NodeStateDto, now: Timestamp) -> Markup {
     if !is_silent(node) {
         return html! { "now" };
@@ -137,6 +137,8 @@ mod tests {
             heard_millis: 0,
             load: Some(0.5),
             trouble: None,
+            unreached: None,
+            clock_ahead_millis: None,
         }
     }
 

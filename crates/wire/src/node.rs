@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Instant;
 
-/// The nodes that share a log, as the leader knows them.
+/// The nodes that share a log, as the node that answers knows them: the leader by their reports, others by what the leader last told them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NodesDto {
     /// The address of the log, without passwords; none where this server has its own.
     pub store: Option<String>,
-    /// The last entry of the log that the leader has written.
+    /// The last entry of the log that is known of.
     pub last_entry: u64,
     /// The form in which the leader writes entries: no program follows or leads that does not read it. 0 where this server has its own log.
     #[serde(default)]
@@ -46,8 +46,14 @@ pub struct NodeStateDto {
     pub heard_millis: u64,
     /// The load of its machine, in the last minute.
     pub load: Option<f64>,
-    /// The reason for which it does not follow, if it does not.
+    /// The reason for which it does not follow, or does not compete for the lead, if so.
     pub trouble: Option<String>,
+    /// The reason for which it does not reach the leader, as it says itself; none if it reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreached: Option<String>,
+    /// By how many milliseconds its clock is ahead of the leader's; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_millis: Option<i64>,
 }
 
 /// A time of leading.
@@ -88,8 +94,14 @@ pub struct NodeReportRequest {
     pub followed: u64,
     /// The load of its machine, in the last minute.
     pub load: Option<f64>,
-    /// The reason for which it does not follow, if it does not.
+    /// The reason for which it does not follow, or does not compete for the lead, if so.
     pub trouble: Option<String>,
+    /// The time that its clock shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<Instant>,
+    /// A word that differs from process to process: two with one name are told apart by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A request to raise the form in which the leader writes entries.

@@ -82,7 +82,7 @@ impl SnapshotOption {
 pub(crate) struct StoreOptions {
     /// Address of the log that equal workers share, without a server: redis://, zookeeper://, postgres://, s3://, or file:FOLDER for
     /// workers on this machine
-    #[arg(long, value_name = "URL", env = "KELOS_STORE", hide_env_values = true, conflicts_with = "server")]
+    #[arg(long, value_name = "URL", env = "KELOS_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// With --store: address to listen on, for other workers and clients
     #[arg(long, value_name = "ADDRESS", requires = "store", default_value = "127.0.0.1")]

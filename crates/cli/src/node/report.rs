@@ -1,44 +1,254 @@
-//! The reports of a node to the leader.
+//! The reports of a node to the leader, and what it makes of the answers: who the other nodes are, whether its clock is right, whether
+//! another process has its name, and whether the leader can be reached at all.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use kelos::Node;
-use kelos::nodes::{REPORT_EVERY, load};
+use kelos::nodes::{NodeReport, REPORT_EVERY, Reach, Sight, clock_error_among, load};
 use kelos_executors::http::{Http, Method, Url};
-use kelos_store::log::LogState;
-use kelos_wire::NodeReportRequest;
+use kelos_store::log::{LeaseRecord, LogState};
+use kelos_wire::{NodeReportRequest, NodesDto};
+
+/// How long the leader, or another node, may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the leader may refuse the name of this node before it is another process's: one that just ended is known for a while.
+const TAKEN: Duration = Duration::from_secs(5);
+
+/// The silence after which another node is not asked.
+const SILENT: Duration = Duration::from_secs(600);
 
 /// Tells the leader of this node, again and again, for as long as it serves.
 pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Arc<str>>) {
     let Some(log) = node.log().cloned() else { return };
+    let instance = format!("{}-{}", std::process::id(), Timestamp::now().as_nanosecond());
+    let mut reporter =
+        Reporter { node, log, address, token, instance, reach: Reach::default(), refused: None, said: None };
     loop {
-        if let Err(why) = once(node.http(), &log, address.clone(), token.as_deref()).await {
-            tracing::debug!("failed to tell the leader of this node: {why}");
-        }
+        reporter.look().await;
         tokio::time::sleep(REPORT_EVERY).await;
     }
 }
 
-async fn once(http: &Http, log: &LogState, address: Option<String>, token: Option<&str>) -> Result<(), String> {
-    let status = log.status();
-    let Some(leader) = status.lease.holder.address.filter(|_| !status.leads && !status.lease.is_free) else {
-        return Ok(());
+struct Reporter {
+    node: Node,
+    log: LogState,
+    address: Option<String>,
+    token: Option<Arc<str>>,
+    /// A word that no other process has.
+    instance: String,
+    reach: Reach,
+    /// Since when the leader refuses the name of this node.
+    refused: Option<Instant>,
+    /// The trouble that was logged.
+    said: Option<String>,
+}
+
+/// The answer of the leader to a report.
+enum Answered {
+    /// It knows these nodes; nothing from an older program.
+    Nodes(Option<NodesDto>),
+    /// Another process, at an address, has the name of this node.
+    NameTaken(Option<String>),
+    /// It refuses the report.
+    Refused(String),
+}
+
+impl Reporter {
+    async fn look(&mut self) {
+        let status = self.log.status();
+        if status.leads {
+            self.reach.answered();
+            self.log.note_unreached(None);
+            self.log.note_clock(clock_error_among(true, &self.others_behind()));
+        } else if status.lease.epoch > 0 && !status.lease.is_free && status.lease.holder.node != self.log.node() {
+            self.report_to(&status.lease).await;
+        } else {
+            self.reach.answered();
+            self.log.note_unreached(None);
+        }
+        self.say();
+    }
+
+    /// By how much the leader's clock, this node's, is ahead of those of the others.
+    fn others_behind(&self) -> Vec<i64> {
+        self.node.roster().clocks().into_iter().map(i64::wrapping_neg).collect()
+    }
+
+    async fn report_to(&mut self, lease: &LeaseRecord) {
+        let asked = Instant::now();
+        match self.tell(lease).await {
+            Ok(answered) => {
+                self.reach.answered();
+                self.log.note_unreached(None);
+                self.take(answered);
+            }
+            Err(why) => {
+                let leader = &lease.holder;
+                let place = leader.address.as_deref().unwrap_or("no address");
+                let mut why = format!("reach the leader {} at {place}: {why}", leader.node);
+                if self.reach.missed(lease.epoch, asked) {
+                    let (others, names) = self.ask_others(lease).await;
+                    if self.reach.gives_up(Instant::now(), &others) {
+                        let reason = format!("{} could not {why}", self.log.node());
+                        tracing::warn!("{reason}; no other node reaches it, so this one takes the lead");
+                        self.log.depose(lease, reason);
+                    }
+                    if !names.is_empty() {
+                        why = format!("{why}; {}", names.join(", "));
+                    }
+                }
+                self.log.note_unreached(Some(why));
+            }
+        }
+    }
+
+    fn take(&mut self, answered: Answered) {
+        match answered {
+            Answered::NameTaken(by) => {
+                let since = *self.refused.get_or_insert_with(Instant::now);
+                if since.elapsed() >= TAKEN {
+                    self.log.note_twin(Some(by.as_deref()));
+                }
+                return;
+            }
+            Answered::Refused(why) => tracing::debug!("failed to tell the leader of this node: {why}"),
+            Answered::Nodes(None) => {}
+            Answered::Nodes(Some(nodes)) => self.learn(nodes),
+        }
+        if self.refused.take().is_some_and(|since| since.elapsed() >= TAKEN) {
+            self.log.note_twin(None);
+        }
+    }
+
+    /// Keeps what the leader says of the others, and compares clocks.
+    fn learn(&self, found: NodesDto) {
+        let own = found.nodes.iter().find(|node| node.name == self.log.node()).and_then(|node| node.clock_ahead_millis);
+        let recent = found.nodes.iter().filter(|node| node.name != self.log.node() && node.heard_millis < 10_000);
+        let ahead = recent.filter_map(|node| Some(own? - node.clock_ahead_millis?)).collect::<Vec<_>>();
+        self.log.note_clock(clock_error_among(false, &ahead));
+        for node in found.nodes.into_iter().filter(|node| node.name != self.log.node()) {
+            let report = NodeReport {
+                address: node.address,
+                version: node.version,
+                reads: node.reads,
+                followed: node.followed,
+                load: node.load,
+                trouble: node.trouble,
+                unreached: node.unreached,
+                clock_ahead: node.clock_ahead_millis,
+                instance: None,
+            };
+            self.node.roster().learn(&node.name, report, Duration::from_millis(node.heard_millis));
+        }
+    }
+
+    /// Asks the other nodes whether they reach the leader. In words, too.
+    async fn ask_others(&self, lease: &LeaseRecord) -> (Vec<Sight>, Vec<String>) {
+        let leader = lease.holder.node.as_str();
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, report, silence) in self.node.roster().list() {
+            let Some(address) = report.address.filter(|_| name != leader && silence < SILENT) else { continue };
+            let (http, token, leader) = (self.node.http().clone(), self.token.clone(), leader.to_owned());
+            asked.spawn(async move { (sight(&http, token.as_deref(), &address, &name, &leader).await, name) });
+        }
+        let answers = asked.join_all().await;
+        let words = |(sight, name): &(Sight, String)| match sight {
+            Sight::Reaches => format!("{name} reaches it"),
+            Sight::Misses => format!("{name} does not reach it, either"),
+            Sight::Silent => format!("{name} does not answer"),
+        };
+        let names = answers.iter().map(words).collect();
+        (answers.into_iter().map(|(sight, _)| sight).collect(), names)
+    }
+
+    async fn tell(&self, lease: &LeaseRecord) -> Result<Answered, String> {
+        let leader = lease.holder.address.as_deref().ok_or("it has told no address")?;
+        let status = self.log.status();
+        let report = NodeReportRequest {
+            address: self.address.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            reads: self.log.form(),
+            followed: status.followed,
+            load: load(),
+            trouble: status.trouble,
+            now: Some(Timestamp::now().into()),
+            instance: Some(self.instance.clone()),
+        };
+        let http = self.node.http();
+        let request = http.request(Method::POST, url(leader, self.log.node())?).map_err(|error| error.to_string())?;
+        let request = with_token(request.json(&report), self.token.as_deref()).timeout(PATIENCE);
+        let answer = http.send(request).await.map_err(|error| error.to_string())?;
+        match answer.status.as_u16() {
+            200 => {
+                let nodes: NodesDto = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+                match nodes.nodes.iter().find(|node| node.leads) {
+                    Some(node) if node.name == lease.holder.node => Ok(Answered::Nodes(Some(nodes))),
+                    _ => Err("another node answers there".to_owned()),
+                }
+            }
+            204 => Ok(Answered::Nodes(None)),
+            409 => {
+                let fault: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                let detail = fault["detail"].as_str().unwrap_or_default();
+                let place = detail.split("another process at ").nth(1).and_then(|rest| rest.split(' ').next());
+                Ok(Answered::NameTaken(place.map(str::to_owned)))
+            }
+            400 | 401 | 403 | 429 => Ok(Answered::Refused(answer.summary())),
+            _ => Err(answer.summary()),
+        }
+    }
+
+    /// Logs a trouble once, and that it is over.
+    fn say(&mut self) {
+        let status = self.log.status();
+        let trouble = status.trouble.or(status.unreached);
+        if trouble != self.said {
+            match &trouble {
+                Some(trouble) => tracing::warn!("this node failed to {trouble}"),
+                None => tracing::info!("this node follows the log, and reaches the leader"),
+            }
+            self.said = trouble;
+        }
+    }
+}
+
+fn url(address: &str, node: &str) -> Result<Url, String> {
+    let mut url: Url = address.parse().map_err(|_| format!("{address} is no URL"))?;
+    let mut path = url.path_segments_mut().map_err(|()| format!("{address} has no path"))?;
+    path.pop_if_empty().extend(["api", "v1", "nodes"]);
+    if !node.is_empty() {
+        path.push(node);
+    }
+    drop(path);
+    Ok(url)
+}
+
+/// Whether a node reaches the leader, as it says itself.
+async fn sight(http: &Http, token: Option<&str>, address: &str, name: &str, leader: &str) -> Sight {
+    let ask = async || -> Option<NodesDto> {
+        let request = http.request(Method::GET, url(address, "").ok()?).ok()?;
+        let answer = http.send(with_token(request, token).timeout(PATIENCE)).await.ok()?;
+        answer.status.is_success().then(|| serde_json::from_slice(&answer.body).ok()).flatten()
     };
-    let mut url: Url = leader.parse().map_err(|_| format!("{leader} is no URL"))?;
-    url.path_segments_mut().map_err(|()| format!("{leader} has no path"))?.extend(["api", "v1", "nodes", log.node()]);
-    let report = NodeReportRequest {
-        address,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        reads: log.form(),
-        followed: status.followed,
-        load: load(),
-        trouble: status.trouble,
-    };
-    let request = http.request(Method::POST, url).map_err(|error| error.to_string())?.json(&report);
-    let request = match token {
+    let Some(found) = ask().await else { return Sight::Silent };
+    let own = found.nodes.iter().find(|node| node.name == name);
+    let knows = found.nodes.iter().any(|node| node.leads && node.name == leader);
+    match own {
+        Some(own) if own.unreached.is_some() || !knows => Sight::Misses,
+        Some(_) => Sight::Reaches,
+        None => Sight::Silent,
+    }
+}
+
+fn with_token(
+    request: kelos_executors::http::RequestBuilder,
+    token: Option<&str>,
+) -> kelos_executors::http::RequestBuilder {
+    match token {
         Some(token) => request.bearer_auth(token),
         None => request,
-    };
-    let answer = http.send(request).await.map_err(|error| error.to_string())?;
-    if answer.status.is_success() { Ok(()) } else { Err(answer.summary()) }
+    }
 }

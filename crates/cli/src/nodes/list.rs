@@ -3,7 +3,7 @@
 use kelos_wire::{NodeStateDto, NodesDto, RaiseFormRequest, RaisedFormDto};
 
 use crate::address::Query;
-use crate::client::{Client, Reply};
+use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
@@ -44,8 +44,7 @@ pub(crate) fn run(args: &NodesArgs) -> Result<u8, Failure> {
         return raise(args);
     }
     let connection = Connection::open(&args.door)?;
-    let found = connection.get("list the nodes", "/nodes", &Query::new());
-    let found: Reply<NodesDto> = found.map_err(|failure| with_reason(&connection, failure))?;
+    let found: Reply<NodesDto> = connection.get("list the nodes", "/nodes", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);
@@ -64,11 +63,14 @@ pub(crate) fn run(args: &NodesArgs) -> Result<u8, Failure> {
             node.behind.to_string(),
             heard(node),
             node.load.map(|load| format!("{load:.1}")).unwrap_or_default(),
-            node.trouble.as_ref().map(|trouble| format!("failed to {trouble}")).unwrap_or_default(),
+            note(node),
         ]);
     }
     render::print(table);
     words::line(format!("the log is {store}, and its last entry {}", found.last_entry));
+    if !found.nodes.iter().any(|node| node.leads) {
+        words::line("no node leads at the moment");
+    }
     if let Some(line) = can_be_raised(&found) {
         words::line(line);
     }
@@ -78,15 +80,11 @@ pub(crate) fn run(args: &NodesArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The failure that nobody leads, with the reason that the asked node has for it: the leader alone knows the others.
-fn with_reason(client: &Client, failure: Failure) -> Failure {
-    let is_without_leader = failure.refusal.as_deref() == Some("no-leader");
-    let Some(health) = is_without_leader.then(|| client.health().ok()).flatten() else { return failure };
-    let told = match &health.reason {
-        Some(reason) => format!("this node: {reason}"),
-        None => format!("this node: {}", health.status),
-    };
-    Failure { message: format!("{}; {told}", failure.message), hint: health.hint.clone().or(failure.hint), ..failure }
+/// What is wrong with a node, as it says itself.
+fn note(node: &NodeStateDto) -> String {
+    let failures = [&node.trouble, &node.unreached];
+    let failures = failures.into_iter().flatten().map(|what| format!("failed to {what}"));
+    failures.collect::<Vec<_>>().join("; ")
 }
 
 /// The hint that the last step of an upgrade is due.

@@ -39,8 +39,10 @@ impl Readiness for Candidates<'_> {
     fn is_ready(&self, id: &WorkflowId, key: &SlotKey) -> bool {
         // A killed run that has not ended yet blocks its slot; so does a time that is no longer in the schedule.
         let live = self.slots.get(&SlotRef::new(id.clone(), key.clone()));
-        live.filter(|live| !live.slot.run_alive)
-            .is_some_and(|live| self.workflows.get(id).is_some_and(|one| one.dormant(key, Some(&live.slot)).is_none()))
+        let Some((live, workflow)) = live.filter(|live| !live.slot.run_alive).zip(self.workflows.get(id)) else {
+            return false;
+        };
+        workflow.dormant(key, Some(&live.slot)).is_none() && workflow.comes_at(key, self.now).is_none()
     }
 
     fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {

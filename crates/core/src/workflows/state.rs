@@ -188,6 +188,12 @@ impl WorkflowState {
         self.rests() || self.pause_of(slot).is_some()
     }
 
+    /// The moment for which a slot waits because its time has not come: it was planned while the clock was ahead.
+    pub(crate) fn comes_at(&self, key: &SlotKey, now: Timestamp) -> Option<Timestamp> {
+        let SlotKey::Time(at) = key else { return None };
+        self.definition().keys.due(key).or(Some(*at)).filter(|due| *due > now)
+    }
+
     /// The reason why a slot is dormant; none if it is not.
     pub(crate) fn dormant(&self, key: &SlotKey, slot: Option<&Slot>) -> Option<Dormant> {
         if self.is_frozen() {

@@ -225,7 +225,11 @@ impl SharedFiles {
         let mut files = BTreeMap::new();
         for (name, folder) in self.folders() {
             let failed = |path: &Path, source| FilesError::Disk { doing: "read", path: path.to_owned(), source };
-            for entry in std::fs::read_dir(folder).map_err(|source| failed(folder, source))? {
+            let entries = match std::fs::read_dir(folder) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                entries => entries.map_err(|source| failed(folder, source))?,
+            };
+            for entry in entries {
                 let path = entry.map_err(|source| failed(folder, source))?.path();
                 let Some(file) = path.file_name().and_then(|file| file.to_str()) else { continue };
                 if file.starts_with('.') || !path.is_file() {
@@ -248,6 +252,24 @@ impl SharedFiles {
             }
         };
         self.read()?.into_iter().map(text).collect()
+    }
+
+    /// The files in the folders that are text, by their names, and the names of those that are not. Of a folder that has more than
+    /// definitions, as one that has the state of `kelos up`, only scripts and JSON files count.
+    pub(super) fn texts(&self) -> Result<(BTreeMap<String, String>, Vec<String>), FilesError> {
+        let is_mixed = self.folders.workflows.join(".kelos").is_dir();
+        let is_definition = |name: &str| name.ends_with(".js") || name.ends_with(".json");
+        let (mut texts, mut left) = (BTreeMap::new(), Vec::new());
+        for (name, content) in self.read()? {
+            if is_mixed && name.starts_with("workflows/") && !is_definition(&name) {
+                continue;
+            }
+            match String::from_utf8(content) {
+                Ok(text) => drop(texts.insert(name, text)),
+                Err(_) => left.push(name),
+            }
+        }
+        Ok((texts, left))
     }
 
     /// Writes what is in the folders of the leader to the log.

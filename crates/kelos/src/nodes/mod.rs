@@ -3,6 +3,8 @@
 mod files;
 mod moving;
 mod place;
+mod reach;
+mod recovery;
 mod roster;
 mod snapshots;
 
@@ -10,14 +12,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kelos_store::log::{FORM, Holder, LeaseTiming, LogJournal, LogParts, LogState, SnapshotPolicy};
+use kelos_store::log::{
+    FORM, Holder, LeaseTiming, LocalState, LogError, LogJournal, LogParts, LogState, SnapshotPolicy,
+};
 use kelos_store::{Journal, StoreError};
 use kelos_store_sqlite::SqliteState;
 
 pub(crate) use files::SharedFiles;
 pub use files::{FilesError, definitions};
-pub use moving::{MoveError, MoveReport, Tail, accept_loss, append_tail, tail, to_file, to_log};
+pub use moving::{MoveError, MoveReport, to_file, to_log};
 pub use place::LogPlace;
+pub use reach::{Reach, Sight, clock_error_among};
+pub use recovery::{Tail, TurnsOf, accept_loss, append_tail, tail};
 pub use roster::{NodeReport, REPORT_EVERY, Roster, load};
 
 /// The configuration of a node of several.
@@ -39,8 +45,13 @@ pub struct LogConfig {
 /// When the log or the state can't be opened, the state can't follow the log, or the log was moved to a file.
 pub fn open(config: &LogConfig) -> Result<(Box<dyn Journal>, LogState), StoreError> {
     let store = config.log.store()?;
-    moving::check_open(&*store)?;
-    let state = SqliteState::open(config.state.join("kelos.db"))?;
+    let mut state = SqliteState::open(config.state.join("kelos.db"))?;
+    let has_something = state.position()?.entry > 0;
+    match moving::check_open(&*store, &config.node) {
+        // It answers reads from what it has until the store is back.
+        Err(LogError::Medium { .. } | LogError::Unknown { .. }) if has_something => {}
+        checked => checked.map_err(|error| moving::unusable(&*store, &error))?,
+    }
     let started = Instant::now();
     let parts = LogParts {
         store,
@@ -55,6 +66,7 @@ pub fn open(config: &LogConfig) -> Result<(Box<dyn Journal>, LogState), StoreErr
         form: FORM,
         timing: LeaseTiming::DEFAULT,
         monotonic: Arc::new(move || started.elapsed()),
+        wall: Arc::new(|| jiff::Timestamp::now().as_millisecond()),
         nonce: Box::new(nonce),
     };
     let (journal, shown) = LogJournal::start(parts, SnapshotPolicy::DEFAULT)?;

@@ -1,16 +1,14 @@
-//! Moving between a file and a log: all of it, verified before the old place is sealed; and recovery from a log that lost its end.
+//! Moving between a file and a log: all of it, verified before the old place is sealed.
 
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kelos_model::register::HISTORY_BUCKET;
-use kelos_model::{Actor, Event, EventRecord, Run};
+use kelos_model::{Actor, Event, EventRecord};
 use kelos_sandbox::Folders;
-use kelos_store::log::{
-    EntryBody, FORM, Holder, LeaseRecord, LocalState, Log, LogError, LogStore, Reign, entry_bytes, read_entry,
-};
+use kelos_store::log::{EntryBody, FORM, Holder, LeaseRecord, LocalState, Log, LogError, LogStore, read_entry};
 use kelos_store::{Commit, Journal, StoreError, StoredState, TurnRecord};
 use kelos_store_sqlite::{SqliteState, SqliteStore};
 use sha2::{Digest as _, Sha256};
@@ -23,7 +21,7 @@ use crate::history::SHARED;
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// Entries that are read at a time.
-const PAGE: usize = 512;
+pub(super) const PAGE: usize = 512;
 
 /// The form that is needed to lead on a log whose data were moved away: none.
 const SEALED: u32 = u32::MAX;
@@ -42,6 +40,10 @@ pub struct MoveReport {
     pub events: u64,
     /// The bytes of the snapshot.
     pub bytes: u64,
+    /// The files of definitions that were moved.
+    pub files: Vec<String>,
+    /// Files beside them that are no text, and stay where they are.
+    pub left: Vec<String>,
 }
 
 /// The error of a move. Messages complete "failed to …".
@@ -61,7 +63,7 @@ pub enum MoveError {
     Refused(String),
 }
 
-fn refused(what: impl Into<String>) -> MoveError {
+pub(super) fn refused(what: impl Into<String>) -> MoveError {
     MoveError::Refused(what.into())
 }
 
@@ -87,9 +89,10 @@ pub fn to_log(folder: &Path, place: &LogPlace, scripts: Option<Folders>) -> Resu
     let taken = file.lease("kelos move", now, HOUR_MILLIS)?;
     let lease =
         taken.ok_or_else(|| refused(format!("move {}: a server uses it; stop that first", database.display())))?;
-    if let Some(scripts) = scripts {
-        write_files(&mut file, lease, scripts, now)?;
-    }
+    let (files, left) = match scripts {
+        Some(scripts) => write_files(&mut file, lease, scripts, now)?,
+        None => Default::default(),
+    };
     let before = file.restore()?;
     file.release(lease)?;
     let last = before.last_turn.ok_or_else(|| refused(format!("move {}: it is empty", database.display())))?;
@@ -98,7 +101,7 @@ pub fn to_log(folder: &Path, place: &LogPlace, scripts: Option<Folders>) -> Resu
     SqliteState::of_embedded(&database, last.turn)?;
     let moved = put_state(&database, folder, &mut *log, last.turn);
     match moved {
-        Ok(bytes) => Ok(MoveReport { entry: last.turn, turn: Some(last), events: before.last_seq, bytes }),
+        Ok(bytes) => Ok(MoveReport { entry: last.turn, turn: Some(last), events: before.last_seq, bytes, files, left }),
         Err(error) => {
             SqliteState::into_embedded(&database)?;
             Err(error)
@@ -128,14 +131,16 @@ fn put_state(database: &Path, folder: &Path, log: &mut dyn Log, entry: u64) -> R
     Ok(bytes)
 }
 
-/// Writes the scripts to the registers from which nodes have them.
+/// Writes the scripts to the registers from which nodes have them. Returns their names, and those of files that are no text.
 fn write_files(
     file: &mut SqliteStore,
     lease: kelos_store::Lease,
     scripts: Folders,
     at: Timestamp,
-) -> Result<(), MoveError> {
-    write_registers(file, lease, registers_of(&SharedFiles::new(scripts).scripts()?), at)
+) -> Result<(Vec<String>, Vec<String>), MoveError> {
+    let (texts, left) = SharedFiles::new(scripts).texts()?;
+    write_registers(file, lease, registers_of(&texts), at)?;
+    Ok((texts.into_keys().collect(), left))
 }
 
 fn write_registers(
@@ -178,7 +183,9 @@ pub fn to_file(place: &LogPlace, folder: &Path) -> Result<MoveReport, MoveError>
         SharedFiles::new(definitions(folder)?).follow(&*state.reader())?;
         let position = state.position()?;
         let snapshot = state.restore()?;
-        Ok(MoveReport { entry: position.entry, turn: position.turn, events: snapshot.last_seq, bytes: 0 })
+        let files = SharedFiles::new(definitions(folder)?).texts()?.0.into_keys().collect();
+        let (entry, turn, events) = (position.entry, position.turn, snapshot.last_seq);
+        Ok(MoveReport { entry, turn, events, bytes: 0, files, left: Vec::new() })
     });
     drop(state);
     match moved {
@@ -208,26 +215,45 @@ fn note_origin(database: &Path) -> Result<(), MoveError> {
     Ok(file.release(lease)?)
 }
 
-/// Refuses a log whose data were moved to a file: its nodes would wait for a leader for ever.
-pub(super) fn check_open(store: &dyn LogStore) -> Result<(), StoreError> {
-    let lease = store.open().and_then(|mut log| log.lease());
-    let unread = |error: LogError| StoreError::Medium {
-        doing: format!("read the lease of {}", store.name()),
-        cause: error.to_string(),
-    };
-    if lease.map_err(unread)?.holder.least < SEALED {
+/// How long the lease of a process with the same name is watched: it is renewed more often than that, if the process is alive.
+const TWIN_WATCHED: Duration = Duration::from_millis(1500);
+
+/// Refuses a log whose data were moved to a file, as its nodes would wait for a leader for ever, and one on which another process of the
+/// same name leads.
+pub(super) fn check_open(store: &dyn LogStore, node: &str) -> Result<(), LogError> {
+    let refused = |why: String| Err(LogError::Corrupt { place: store.name(), what: why });
+    let mut log = store.open()?;
+    let lease = log.lease()?;
+    if lease.holder.least == SEALED {
+        let why = "`kelos move --from` has moved its data to a file, where a server with `--db` goes on; to come back, move that file to an \
+                   empty log";
+        return refused(why.to_owned());
+    }
+    if lease.epoch == 0 || lease.is_free || lease.holder.node != node {
         return Ok(());
     }
-    Err(StoreError::Medium {
-        doing: format!("use {}", store.name()),
-        cause: "`kelos move --from` has moved its data to a file, where a server with `--db` goes on; to come back, move that file to an \
-                empty log"
-            .to_owned(),
-    })
+    std::thread::sleep(TWIN_WATCHED);
+    let again = log.lease()?;
+    if again == lease || again.is_free || again.holder.node != node {
+        return Ok(());
+    }
+    let place = again.holder.address.map(|address| format!(" at {address}")).unwrap_or_default();
+    refused(format!(
+        "another process{place} leads as node {node}, and is alive; end it, or start this one with another --node and a folder of its own"
+    ))
+}
+
+/// The error of a log that a node can't use.
+pub(super) fn unusable(store: &dyn LogStore, error: &LogError) -> StoreError {
+    let name = store.name();
+    match error {
+        LogError::Corrupt { what, .. } => StoreError::Medium { doing: format!("use {name}"), cause: what.clone() },
+        error => StoreError::Medium { doing: format!("read the lease of {name}"), cause: error.to_string() },
+    }
 }
 
 /// Takes the lease of a log on which no node leads. Programs that read less than `least` may not lead from then on.
-fn take_when_silent(log: &mut dyn Log, node: &str, least: Option<u32>) -> Result<LeaseRecord, MoveError> {
+pub(super) fn take_when_silent(log: &mut dyn Log, node: &str, least: Option<u32>) -> Result<LeaseRecord, MoveError> {
     let before = log.lease()?;
     if before.writes() > FORM {
         let writes = before.writes();
@@ -306,88 +332,6 @@ fn adopt(state: &mut SqliteState, log: &mut dyn Log, folder: &Path) -> Result<()
     let adopted = state.adopt(&mut file, folder, &mut |_| Ok(()));
     let _ = std::fs::remove_file(&path);
     Ok(adopted?)
-}
-
-/// The end of the state of a node that its log lacks.
-#[derive(Debug, Clone)]
-pub struct Tail {
-    /// The last entry of the node.
-    pub local: u64,
-    /// The last entry of the log.
-    pub log: u64,
-    /// The runs that were live when the node saw them last: their commands may be at work.
-    pub live: Vec<Run>,
-}
-
-/// Compares the state of a node, which does not run, with its log.
-///
-/// # Errors
-/// When the log or the state can't be read.
-pub fn tail(place: &LogPlace, folder: &Path) -> Result<Tail, MoveError> {
-    let mut log = place.store()?.open()?;
-    let mut state = SqliteState::open(folder.join("kelos.db"))?;
-    Ok(Tail { local: state.position()?.entry, log: log.ends()?.last, live: state.restore()?.runs })
-}
-
-/// Makes the log what a node has: for a log that lost its end. All other nodes take the state over from there, and must not run
-/// meanwhile.
-///
-/// # Errors
-/// When a node leads, or the log fails; the same may be done again then.
-pub fn append_tail(place: &LogPlace, folder: &Path) -> Result<MoveReport, MoveError> {
-    let store = place.store()?;
-    let mut log = store.open()?;
-    let mut state = SqliteState::open(folder.join("kelos.db"))?;
-    let position = state.position()?;
-    let report = |entry, events| MoveReport { entry, turn: position.turn, events, bytes: 0 };
-    let events = state.restore()?.last_seq;
-    if log.ends()?.last == 0 {
-        let (_, mut copy) = state.copy(folder)?;
-        log.put_snapshot(position.entry, &mut copy)?;
-        return Ok(report(position.entry, events));
-    }
-    let lease = take_when_silent(&mut *log, "kelos recover", None)?;
-    let reign = Reign {
-        epoch: lease.epoch,
-        node: lease.holder.node.clone(),
-        address: None,
-        at: Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap_or_default(),
-        reason: "what a node had was put into the log, which had lost it".to_owned(),
-    };
-    let plug = entry_bytes(lease.writes(), &EntryBody::Plug(reign.clone())).map_err(refused)?;
-    // The numbers that were lost are passed over; what they were is in the snapshot.
-    let next = log.ends()?.last.max(position.entry) + 1;
-    for entry in log.ends()?.last + 1..=next {
-        log.append(lease.epoch, entry, &plug)?;
-    }
-    for entry in position.entry + 1..=next {
-        state.begin(entry, &reign)?;
-    }
-    let (_, mut copy) = state.copy(folder)?;
-    log.put_snapshot(next, &mut copy)?;
-    log.trim(next + 1)?;
-    log.release(&lease)?;
-    Ok(report(next, events))
-}
-
-/// Takes the log as it is: the state of the node is put aside, and begins anew from there. Returns where the state is now.
-///
-/// # Errors
-/// When the node runs, or its files can't be renamed.
-pub fn accept_loss(folder: &Path) -> Result<PathBuf, MoveError> {
-    let database = folder.join("kelos.db");
-    drop(SqliteState::open(&database)?);
-    let aside = folder.join(format!("kelos.db.ahead-{}", Timestamp::now().as_second()));
-    for end in ["", "-wal", "-shm"] {
-        let with = |path: &Path| PathBuf::from(format!("{}{end}", path.display()));
-        match std::fs::rename(with(&database), with(&aside)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(refused(format!("rename {}: {error}", with(&database).display())));
-            }
-            _ => {}
-        }
-    }
-    Ok(aside)
 }
 
 /// Bytes on their way, with their digest.

@@ -29,7 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Front> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(report)).routes(routes!(raise))
 }
 
-/// Lists the nodes that share a log, as the leader has heard of them, and the last changes of leader.
+/// Lists the nodes that share a log, as this one knows them, and the last changes of leader. Each node answers, also without a leader.
 #[utoipa::path(get, path = "/nodes", tag = "nodes", responses(
     (status = 200, description = "The nodes", body = NodesDto),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -38,9 +38,10 @@ async fn list(_: Query<NoParameters>, app: App) -> Result<Json<NodesDto>, Fault>
     Ok(Json(app.nodes().await?))
 }
 
-/// Takes the report of a node about itself.
+/// Takes the report of a node about itself, and tells it of the others.
 #[utoipa::path(post, path = "/nodes/{name}", tag = "nodes", params(NodePath), request_body = NodeReportRequest, responses(
-    (status = 204, description = "It was taken"),
+    (status = 200, description = "It was taken; the nodes, as the leader knows them", body = NodesDto),
+    (status = 409, description = "Another process of that name is alive", body = ProblemDetailsDto, content_type = "application/problem+json"),
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 async fn report(
@@ -48,15 +49,27 @@ async fn report(
     _: Query<NoParameters>,
     app: App,
     Body(report): Body<NodeReportRequest>,
-) -> Result<axum::http::StatusCode, Fault> {
+) -> Result<Json<NodesDto>, Fault> {
     app.require(Right::Work, None, "the report of a node")?;
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the node has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
         return Err(Fault::bad_request("bad-path", detail));
     }
-    let NodeReportRequest { address, version, reads, followed, load, trouble } = report;
-    app.node().roster().note(&path.name, NodeReport { address, version, reads, followed, load, trouble });
-    Ok(axum::http::StatusCode::NO_CONTENT)
+    let NodeReportRequest { address, version, reads, followed, load, trouble, now, instance } = report;
+    let here = app.handle().now().as_millisecond();
+    let clock_ahead = now.map(|there| there.0.as_millisecond().saturating_sub(here));
+    let report =
+        NodeReport { address, version, reads, followed, load, trouble, unreached: None, clock_ahead, instance };
+    let taken = match app.node().log() {
+        Some(log) if log.node() == path.name => Err(log.address().map(str::to_owned)),
+        _ => app.node().roster().note(&path.name, report),
+    };
+    taken.map_err(|address| {
+        let place = address.map(|address| format!(" at {address}")).unwrap_or_default();
+        let detail = format!("failed to take the report of node {}: another process{place} has this name", path.name);
+        Fault::conflict("node-name-taken", detail).with_hint("give one of them another name with --node")
+    })?;
+    Ok(Json(app.nodes().await?))
 }
 
 /// Raises the form in which the leader writes entries, once all nodes that it has heard of can read it.

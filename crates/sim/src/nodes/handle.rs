@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_store::StoreError;
 use kelos_store::log::LogState;
+use kelos_store::{MemoryDisk, StoreError};
 
 use super::site::Site;
 
@@ -44,6 +44,7 @@ pub(super) struct Body {
     pub(super) stood: Duration,
     /// The error of its wall clock.
     pub(super) skew: SignedDuration,
+    pub(super) disk: MemoryDisk,
 }
 
 fn millis(of: SignedDuration) -> u64 {
@@ -103,6 +104,18 @@ impl NodeHandle {
     pub(super) fn leads(&self) -> bool {
         let shown = self.body().shown.clone();
         shown.is_some_and(|shown| shown.status().leads)
+    }
+
+    /// Has it take the lease from a leader, which it does not reach.
+    pub(super) fn depose_the_leader(&self) {
+        if let Some(shown) = &self.body().shown {
+            shown.depose(&shown.status().lease, format!("node {} does not reach the leader", self.index));
+        }
+    }
+
+    /// Whether something keeps it from leading, as far as it knows.
+    pub(super) fn is_troubled(&self) -> bool {
+        self.body().shown.as_ref().is_some_and(|shown| shown.status().trouble.is_some())
     }
 
     /// Its state in words, for a finding.

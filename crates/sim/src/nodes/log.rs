@@ -11,7 +11,7 @@ use kelos_store::log::{
 
 use super::handle::NodeHandle;
 use super::ledger::NEWEST;
-use super::site::{Common, LateEntry, Plant};
+use super::site::{Common, Hindrance, LateEntry, Plant};
 
 /// The log as one node reaches it.
 pub(super) struct NodeLogStore(pub(super) Arc<NodeHandle>);
@@ -182,6 +182,11 @@ impl Log for FaultyLog {
 
     fn ends(&mut self) -> Result<LogEnds, LogError> {
         self.call("read the ends of the log", MemoryLog::ends)
+    }
+
+    fn clock_millis(&mut self) -> Result<Option<i64>, LogError> {
+        let tells = self.node.place.plan.hindrance == Some(Hindrance::WrongClock);
+        Ok(tells.then(|| self.node.now().as_millisecond()))
     }
 
     fn wait(&mut self, _: u64, _: Duration) -> Result<(), LogError> {

@@ -51,7 +51,8 @@ impl NodeLife {
     /// The node with a number, of a seed.
     pub(super) fn new(place: &Arc<Site>, index: usize, seed: u64) -> NodeLife {
         let mut rng = Rng::new(seed ^ (0x40DE << 8) ^ index as u64);
-        let mut crashes = crashes(&mut rng, place);
+        let mut crashes = if place.plan.hindrance.is_none() { crashes(&mut rng, place) } else { Vec::new() };
+        let disk = MemoryDisk::with_copies(&place.copies);
         let upgraded_at = if place.plan.upgrades { upgrade(seed, index, place) } else { Timestamp::MAX };
         if place.plan.upgrades {
             crashes.push(Crash { at: upgraded_at, down: AFTER_ERROR, loses_disk: false });
@@ -73,11 +74,12 @@ impl NodeLife {
             rate: 1000,
             stood: Duration::ZERO,
             skew: SignedDuration::ZERO,
+            disk: disk.clone(),
         };
         let handle = Arc::new(NodeHandle { place: place.clone(), index, body: Mutex::new(body) });
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("kelos-sim-{}-{number}", std::process::id()));
-        NodeLife { handle, rng, disk: MemoryDisk::with_copies(&place.copies), folder, crashes, upgraded_at }
+        NodeLife { handle, rng, disk, folder, crashes, upgraded_at }
     }
 
     /// Lives until the simulation is over.
@@ -104,6 +106,7 @@ impl NodeLife {
             let mut body = handle.body();
             if body.is_to_be_wiped || crash.is_some_and(|crash| crash.loses_disk) {
                 self.disk = MemoryDisk::with_copies(&place.copies);
+                body.disk = self.disk.clone();
                 (body.ahead, body.may_be_ahead, body.said_ahead) = (None, false, false);
                 (body.followed, body.read, body.is_to_be_wiped) = (0, 0, false);
             }
@@ -114,7 +117,7 @@ impl NodeLife {
     fn begin(&mut self) -> Option<Crash> {
         let now = self.handle.now();
         let crash = (!self.crashes.is_empty()).then(|| self.crashes.remove(0));
-        let is_faulty = now < self.handle.place.workload.end;
+        let is_faulty = now < self.handle.place.workload.end && self.handle.place.plan.hindrance.is_none();
         let mut body = self.handle.body();
         body.is_dead = false;
         body.form = if now >= self.upgraded_at { NEWEST } else { 1 };
@@ -170,7 +173,7 @@ impl NodeLife {
         let timing =
             if is_early { LeaseTiming { lasts: TIMING.margin, margin: Duration::ZERO, ..TIMING } } else { TIMING };
         let mut nonces = Rng::new(self.rng.bits());
-        let clock = handle.clone();
+        let (clock, wall) = (handle.clone(), handle.clone());
         let form = handle.body().form;
         let (inner, shown) = LogJournal::inline(LogParts {
             store: Arc::new(NodeLogStore(handle.clone())),
@@ -180,6 +183,7 @@ impl NodeLife {
             form,
             timing,
             monotonic: Arc::new(move || clock.monotonic()),
+            wall: Arc::new(move || wall.clock().as_millisecond()),
             nonce: Box::new(move || nonces.bits()),
         })?;
         handle.body().shown = Some(shown.clone());

@@ -51,6 +51,17 @@ impl Plant {
     }
 }
 
+/// Something that keeps a leader from doing its work while it goes on renewing its lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It can't write its state.
+    FullDisk,
+    /// No other node reaches it.
+    OutOfReach,
+    /// Its clock is put ahead of that of the store.
+    WrongClock,
+}
+
 /// The choices of a seed about the nodes as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
@@ -64,6 +75,8 @@ pub(super) struct Plan {
     /// Whether runs are left to workers.
     pub(super) has_workers: bool,
     pub(super) plant: Option<Plant>,
+    /// What befalls each leader, one after the other; nothing else goes wrong then.
+    pub(super) hindrance: Option<Hindrance>,
 }
 
 /// The things that all nodes share.

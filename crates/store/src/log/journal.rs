@@ -8,8 +8,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
 
+use super::candidate::WallClock;
 use super::entry::{EntryBody, Reign, entry_bytes, turn_bytes};
-use super::keeper::{HeldLease, Keeper, LeaseTiming, LeaseView, Monotonic};
+use super::keeper::{HeldLease, Keeper, KeeperParts, LeaseTiming, LeaseView, Monotonic};
+use super::patient::PatientLog;
 use super::replica::{Follower, Replica, SnapshotPolicy, Snapshots, medium, spawn};
 use super::state::LocalState;
 use super::status::{Copies, LogState};
@@ -41,6 +43,8 @@ pub struct LogParts<S> {
     pub timing: LeaseTiming,
     /// The monotonic clock of this node.
     pub monotonic: Monotonic,
+    /// The wall clock of this node, which is compared with others'.
+    pub wall: WallClock,
     /// Random numbers.
     pub nonce: Box<dyn FnMut() -> u64 + Send>,
 }
@@ -59,8 +63,7 @@ pub struct LogJournal<S> {
     keeper: Option<Keeper>,
     /// Whether the local state may lack entries of this node itself.
     is_behind: bool,
-    /// Whether the local state had another past than the log when this node was about to lead.
-    has_another_past: bool,
+    lasts: Duration,
 }
 
 impl<S: LocalState + 'static> LogJournal<S> {
@@ -75,23 +78,24 @@ impl<S: LocalState + 'static> LogJournal<S> {
         Ok((journal, shown))
     }
 
-    /// A journal with threads that keep the lease, follow, and store snapshots while it leads.
+    /// A journal with threads that keep the lease, follow, and store snapshots while it leads. A store that can't be reached is waited for,
+    /// if the state has something to read meanwhile.
     ///
     /// # Errors
-    /// When the store or the state can't be read, the state can't follow the log, or a thread can't be started.
+    /// When the state can't be read, or can't follow the log, or it is empty and the store can't be reached, or a thread can't be started.
     pub fn start(parts: LogParts<S>, policy: SnapshotPolicy) -> Result<(Self, LogState), StoreError> {
         let store = parts.store.clone();
         let (mut journal, keeper, shown) = Self::assemble(parts)?;
         // A node that can't follow says so before it serves anything.
-        let last = journal.log.ends().map_err(medium)?.last;
-        while journal.replica.follow(&mut *journal.log)? > 0 && shown.followed.load(Ordering::Acquire) < last {}
-        journal.replica.is_true_to(&mut *journal.log)?;
-        let follower = Follower {
-            replica: journal.replica.clone(),
-            log: store.open().map_err(medium)?,
-            view: journal.view.clone(),
-        };
-        let snapshots = Snapshots { shown: shown.clone(), log: store.open().map_err(medium)?, policy, last: None };
+        match journal.catch_up() {
+            Err(error @ StoreError::Medium { .. }) if shown.followed.load(Ordering::Acquire) > 0 => {
+                shown.note(Some(error.to_string()));
+            }
+            outcome => outcome?,
+        }
+        let follower =
+            Follower { replica: journal.replica.clone(), log: PatientLog::of(&store), view: journal.view.clone() };
+        let snapshots = Snapshots { shown: shown.clone(), log: PatientLog::of(&store), policy, last: None };
         journal.view.state().is_kept = true;
         spawn("kelos-lease", move || keeper.run())?;
         spawn("kelos-follow", move || follower.run())?;
@@ -99,14 +103,23 @@ impl<S: LocalState + 'static> LogJournal<S> {
         Ok((journal, shown))
     }
 
+    /// Follows to the end that the log has now.
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        let last = self.log.ends().map_err(medium)?.last;
+        let is_behind = |shown: &LogState| shown.followed.load(Ordering::Acquire) < last;
+        while self.replica.follow(&mut *self.log)? > 0 && is_behind(&self.replica.shown) {}
+        self.replica.is_true_to(&mut *self.log)
+    }
+
     fn assemble(parts: LogParts<S>) -> Result<(Self, Keeper, LogState), StoreError> {
-        let LogParts { store, mut state, folder, holder, form, timing, monotonic, nonce } = parts;
-        let log = store.open().map_err(medium)?;
-        let view = Arc::new(LeaseView::default());
-        let lease_log = store.open().map_err(medium)?;
-        let keeper = Keeper::new(lease_log, (holder.clone(), form), timing, monotonic.clone(), nonce, view.clone());
+        let LogParts { store, mut state, folder, holder, form, timing, monotonic, wall, nonce } = parts;
+        let (log, view) = (PatientLog::of(&store), Arc::new(LeaseView::default()));
+        let (kept, clock, of) = (PatientLog::of(&store), monotonic.clone(), holder.clone());
+        let parts = KeeperParts { log: kept, holder: of, form, timing, monotonic: clock, wall, nonce };
+        let keeper = Keeper::new(parts, view.clone());
         let followed = Arc::new(AtomicU64::new(state.position()?.entry));
         let reader = state.reader();
+        let of_node = holder.address.as_deref().map(Into::into);
         let (name, node) = (store.name().into(), holder.node.as_str().into());
         let replica = Arc::new_cyclic(|replica: &Weak<Replica<S>>| {
             let replica: Weak<dyn Copies> = replica.clone();
@@ -114,6 +127,7 @@ impl<S: LocalState + 'static> LogJournal<S> {
                 store: store.clone(),
                 name,
                 node,
+                address: of_node,
                 form,
                 view: view.clone(),
                 followed,
@@ -136,7 +150,7 @@ impl<S: LocalState + 'static> LogJournal<S> {
             writes: form,
             keeper: None,
             is_behind: false,
-            has_another_past: false,
+            lasts: timing.lasts,
         };
         Ok((journal, keeper, shown))
     }
@@ -154,12 +168,46 @@ impl<S: LocalState + 'static> LogJournal<S> {
     fn begin(&mut self, held: &HeldLease, now: Timestamp) -> Result<Option<Lease>, StoreError> {
         let begun = self.plug(held, now);
         self.is_behind = !matches!(begun, Ok(Some(_)));
-        if matches!(begun, Err(StoreError::Ahead { .. } | StoreError::Corrupt { .. })) {
-            // It could only keep others from leading.
-            self.has_another_past = true;
-            self.give_back(held.record.epoch);
+        if let Err(error @ (StoreError::Ahead { .. } | StoreError::Corrupt { .. })) = &begun {
+            self.view.state().candidate.own = Some(error.to_string());
         }
-        begun
+        self.stand_back(begun, held.record.epoch)
+    }
+
+    /// Gives back a lease if the local state is not fit to lead: it could only keep others from leading.
+    fn stand_back<T>(&mut self, outcome: Result<T, StoreError>, epoch: u64) -> Result<T, StoreError> {
+        if outcome.is_err() && self.view.state().candidate.own.is_some() {
+            let now = (self.monotonic)();
+            self.view.state().candidate.defer(now, self.lasts);
+            self.give_back(epoch);
+        }
+        outcome
+    }
+
+    /// Fails for as long as the local state can't be written, or has another past than the log.
+    fn is_fit(&mut self) -> Result<(), StoreError> {
+        if self.view.state().candidate.own.is_none() {
+            return Ok(());
+        }
+        self.view.state().wanted_until = Duration::ZERO;
+        let folder = self.replica.folder.clone();
+        self.replica.state().test_write(&folder)?;
+        while self.replica.follow(&mut *self.log)? > 0 {}
+        self.replica.is_true_to(&mut *self.log)?;
+        self.view.state().candidate.own = None;
+        Ok(())
+    }
+
+    /// An outcome of reading the local state while it leads.
+    fn own<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ (StoreError::Medium { .. } | StoreError::Corrupt { .. })) = &outcome {
+            self.view.state().candidate.own = Some(error.to_string());
+        }
+        let held = self.view.state().held.as_ref().map(|held| held.record.epoch);
+        match held {
+            Some(epoch) => self.stand_back(outcome, epoch),
+            None => outcome,
+        }
     }
 
     /// Gives back the lease of an epoch, if it is held.
@@ -202,8 +250,9 @@ impl<S: LocalState + 'static> LogJournal<S> {
             match self.log.append(record.epoch, position, &body) {
                 Ok(()) => {
                     self.writes = record.writes();
-                    state.begin(position, &reign)?;
+                    let begun = state.begin(position, &reign);
                     drop(state);
+                    self.replica.own(begun)?;
                     self.replica.shown.follow(position);
                     return Ok(self.view.confirm(record));
                 }
@@ -225,19 +274,23 @@ impl<S: LocalState + 'static> LogJournal<S> {
 
 impl<S: LocalState + 'static> StoredState for LogJournal<S> {
     fn restore(&mut self) -> Result<Snapshot, StoreError> {
-        self.replica.state().restore()
+        let outcome = self.replica.state().restore();
+        self.own(outcome)
     }
 
     fn recall(&mut self, recall: &Recall) -> Result<Vec<SlotRow>, StoreError> {
-        self.replica.state().recall(recall)
+        let outcome = self.replica.state().recall(recall);
+        self.own(outcome)
     }
 
     fn recall_runs(&mut self, seqs: &[u64]) -> Result<Vec<Run>, StoreError> {
-        self.replica.state().recall_runs(seqs)
+        let outcome = self.replica.state().recall_runs(seqs);
+        self.own(outcome)
     }
 
     fn known_facts(&mut self, names: &[FactKey]) -> Result<Vec<FactKey>, StoreError> {
-        self.replica.state().known_facts(names)
+        let outcome = self.replica.state().known_facts(names);
+        self.own(outcome)
     }
 
     fn unreadable(&self) -> Vec<UnreadableRow> {
@@ -255,11 +308,7 @@ impl<S: LocalState + 'static> StoredState for LogJournal<S> {
 
 impl<S: LocalState + 'static> Journal for LogJournal<S> {
     fn lease(&mut self, _node: &str, now: Timestamp, ttl_millis: u64) -> Result<Option<Lease>, StoreError> {
-        if self.has_another_past {
-            while self.replica.follow(&mut *self.log)? > 0 {}
-            self.replica.is_true_to(&mut *self.log)?;
-            self.has_another_past = false;
-        }
+        self.is_fit()?;
         self.view.state().wanted_until = (self.monotonic)() + Duration::from_millis(ttl_millis);
         if let Some(keeper) = &mut self.keeper {
             keeper.tick();
@@ -320,33 +369,39 @@ impl<S: LocalState + 'static> Journal for LogJournal<S> {
         let (log, view, writes) = (&mut self.log, &self.view, self.writes);
         let mut state = self.replica.state();
         let position = state.position()?.entry + 1;
-        let mut is_appended = false;
+        let (mut is_appended, mut log_failed) = (false, false);
         let outcome = state.follow(position, lease.epoch, commit, &mut |record| {
             let body = turn_bytes(writes, *record, commit).map_err(no_form)?;
             is_appended = true;
-            match log.append(lease.epoch, position, &body) {
-                Ok(()) => Ok(()),
-                Err(LogError::Deposed { held, current }) => {
+            let appended = log.append(lease.epoch, position, &body);
+            log_failed = appended.is_err();
+            appended.map_err(|error| match error {
+                LogError::Deposed { held, current } => {
                     view.lose(held);
-                    Err(StoreError::Deposed { held, current })
+                    StoreError::Deposed { held, current }
                 }
-                Err(error @ LogError::NotNext { .. }) => {
+                LogError::NotNext { .. } => {
                     view.doubt();
-                    Err(medium(error))
+                    medium(error)
                 }
-                Err(LogError::Unknown { doing, cause }) => {
+                LogError::Unknown { doing, cause } => {
                     view.doubt();
-                    Err(StoreError::Medium { doing, cause })
+                    StoreError::Medium { doing, cause }
                 }
-                Err(other) => Err(medium(other)),
-            }
+                other => medium(other),
+            })
         });
         drop(state);
         match &outcome {
             Ok(()) => self.replica.shown.follow(position),
             Err(_) => self.is_behind |= is_appended,
         }
-        outcome
+        // A turn that can't be is refused, and says nothing about the medium.
+        let is_sound = || self.replica.state().test_write(&self.replica.folder).is_ok();
+        if log_failed || matches!(outcome, Err(StoreError::Corrupt { .. })) && is_sound() {
+            return outcome;
+        }
+        self.own(outcome)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::candidate::{Candidate, MOST_CLOCK_ERROR, WallClock, clock_error};
 use super::{Holder, LeaseRecord, Log, LogError};
 
 /// The times of a lease.
@@ -63,6 +64,8 @@ pub(super) struct ViewState {
     pub(super) held: Option<HeldLease>,
     /// The lease as it was last read.
     pub(super) seen: LeaseRecord,
+    /// When the lease was last seen to be another one, by the monotonic clock.
+    pub(super) changed_at: Duration,
     /// Until when the journal wants to lead; the keeper of a leader that hangs lets the lease go.
     pub(super) wanted_until: Duration,
     /// Whether an answer was lost: the lease must be taken anew before anything else is appended.
@@ -77,6 +80,8 @@ pub(super) struct ViewState {
     pub(super) ends: bool,
     /// The last error of the store.
     pub(super) trouble: Option<LogError>,
+    /// Whether this node may compete.
+    pub(super) candidate: Candidate,
 }
 
 impl LeaseView {
@@ -115,18 +120,31 @@ pub struct Keeper {
     renewed_at: Duration,
     /// The epochs and random numbers of the last takings of this node: one that was confirmed, and those whose answers were lost.
     own_takings: Vec<(u64, u64)>,
+    wall: WallClock,
+    /// When the clock of the store was last read, by the monotonic clock.
+    clock_read_at: Option<Duration>,
+    /// The last lease of another process with the name of this node, and the times that it was seen to be renewed.
+    twin: (LeaseRecord, u32),
 }
 
+/// The parts of a [`Keeper`] that are about its node.
+pub(super) struct KeeperParts {
+    pub(super) log: Box<dyn Log>,
+    pub(super) holder: Holder,
+    /// The newest form of entries that its program reads and writes.
+    pub(super) form: u32,
+    pub(super) timing: LeaseTiming,
+    pub(super) monotonic: Monotonic,
+    pub(super) wall: WallClock,
+    pub(super) nonce: Box<dyn FnMut() -> u64 + Send>,
+}
+
+/// How often a lease with the name of this node is seen to be renewed before another process must have the name.
+const RENEWALS_OF_TWIN: u32 = 3;
+
 impl Keeper {
-    pub(super) fn new(
-        log: Box<dyn Log>,
-        (holder, form): (Holder, u32),
-        timing: LeaseTiming,
-        monotonic: Monotonic,
-        nonce: Box<dyn FnMut() -> u64 + Send>,
-        view: Arc<LeaseView>,
-    ) -> Self {
-        let renewed_at = Duration::ZERO;
+    pub(super) fn new(parts: KeeperParts, view: Arc<LeaseView>) -> Self {
+        let KeeperParts { log, holder, form, timing, monotonic, wall, nonce } = parts;
         Self {
             log,
             holder,
@@ -136,8 +154,11 @@ impl Keeper {
             nonce,
             view,
             same_since: None,
-            renewed_at,
+            renewed_at: Duration::ZERO,
             own_takings: Vec::new(),
+            wall,
+            clock_read_at: None,
+            twin: (LeaseRecord::default(), 0),
         }
     }
 
@@ -176,11 +197,13 @@ impl Keeper {
     }
 
     fn keep(&mut self) -> Result<(), LogError> {
+        let clock = self.compare_clocks();
         let now = (self.monotonic)();
         let (held, wanted, in_doubt, gives_back, raise_to) = {
             let mut state = self.view.state();
             let raise_to = state.raise_to.take();
-            (state.held.clone(), now < state.wanted_until, state.is_in_doubt, state.gives_back, raise_to)
+            let is_wanted = now < state.wanted_until && state.candidate.obstacle().is_none();
+            (state.held.clone(), is_wanted, state.is_in_doubt, state.gives_back, raise_to)
         };
         match held {
             Some(held) if gives_back || !wanted => self.give_back(&held.record),
@@ -192,8 +215,27 @@ impl Keeper {
                 self.view.state().gives_back = false;
                 Ok(())
             }
-            None => self.challenge(wanted),
+            None => self.challenge(wanted && self.clock_read_at.is_some()).and(clock),
         }
+    }
+
+    /// Compares the wall clock with that of the store, now and then. A request that took long says nothing.
+    fn compare_clocks(&mut self) -> Result<(), LogError> {
+        let before = (self.monotonic)();
+        if self.clock_read_at.is_some_and(|last| before < last + self.timing.lasts * 2) {
+            return Ok(());
+        }
+        let there = self.log.clock_millis()?;
+        let (here, now) = ((self.wall)(), (self.monotonic)());
+        if there.is_some() && now.saturating_sub(before) > MOST_CLOCK_ERROR / 2 {
+            return Ok(());
+        }
+        self.clock_read_at = Some(now);
+        let error = there.and_then(|there| clock_error(here - there, "that of the store"));
+        let mut state = self.view.state();
+        state.candidate.tells_time = there.is_some();
+        state.candidate.clock_of_store = error;
+        Ok(())
     }
 
     fn give_back(&mut self, held: &LeaseRecord) -> Result<(), LogError> {
@@ -244,11 +286,21 @@ impl Keeper {
     fn challenge(&mut self, wanted: bool) -> Result<(), LogError> {
         let record = self.log.lease()?;
         let now = (self.monotonic)();
-        let is_same = {
+        self.look_for_twin(&record);
+        let (is_same, extra, deposes) = {
             let mut state = self.view.state();
             let is_same = state.seen == record && self.same_since.is_some();
+            if !is_same {
+                state.changed_at = now;
+            }
+            let is_news = !state.seen.is_same_taking(&record);
             state.seen = record.clone();
-            is_same
+            if is_news && record.holder.deposed.is_some() && self.was_before(&record) {
+                // The others could not reach it, and it may not know why.
+                state.candidate.defer(now, self.timing.lasts);
+            }
+            let deposes = state.candidate.deposes(&record).map(str::to_owned);
+            (is_same, state.candidate.extra_wait(now), deposes)
         };
         if !is_same {
             self.same_since = Some(now);
@@ -256,17 +308,52 @@ impl Keeper {
         let unchanged = self.same_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         let reason = if record.epoch == 0 {
             "the first leader"
-        } else if record.is_free {
+        } else if record.is_free && unchanged >= extra {
             "the leader before gave the lead back"
-        } else if self.own_takings.contains(&(record.epoch, record.nonce)) {
+        } else if !record.is_free && self.own_takings.contains(&(record.epoch, record.nonce)) {
             // No other node holds it.
             ANSWER_LOST
-        } else if unchanged >= self.timing.lasts {
+        } else if !record.is_free && unchanged >= self.timing.lasts + extra {
             NOT_HEARD_OF
+        } else if let Some(reason) = &deposes {
+            reason
         } else {
             return Ok(());
         };
-        if wanted && record.least() <= self.form { self.take(&record, reason) } else { Ok(()) }
+        if !wanted || record.least() > self.form {
+            return Ok(());
+        }
+        match &deposes {
+            Some(deposes) if deposes == reason => self.depose(&record, reason),
+            _ => self.take(&record, reason),
+        }
+    }
+
+    /// Takes the lease of a leader that renews it and that nobody can reach.
+    fn depose(&mut self, seen: &LeaseRecord, reason: &str) -> Result<(), LogError> {
+        let (writes, least, deposed) = (seen.writes(), seen.least(), Some(reason.to_owned()));
+        self.take_with(seen, reason, Holder { writes, least, deposed, ..self.holder.clone() })
+    }
+
+    /// Whether the last lease of this node was the one before a record.
+    fn was_before(&self, record: &LeaseRecord) -> bool {
+        self.own_takings.iter().any(|(epoch, _)| *epoch + 1 == record.epoch)
+    }
+
+    /// Notes that another process with the name of this node leads: its lease goes on being renewed.
+    fn look_for_twin(&mut self, record: &LeaseRecord) {
+        let is_own = self.own_takings.contains(&(record.epoch, record.nonce));
+        if record.epoch == 0 || record.is_free || is_own || record.holder.node != self.holder.node {
+            self.twin = (LeaseRecord::default(), 0);
+            return;
+        }
+        let renewed = self.twin.0.is_same_taking(record) && self.twin.0.renewals < record.renewals;
+        let seen = if self.twin.0.is_same_taking(record) { self.twin.1 + u32::from(renewed) } else { 0 };
+        self.twin = (record.clone(), seen);
+        if seen >= RENEWALS_OF_TWIN {
+            let words = twin_words(&self.holder.node, record.holder.address.as_deref());
+            self.view.state().candidate.twin = Some(words);
+        }
     }
 
     /// Takes a lease with the forms that it has. A new log begins with those of this program.
@@ -305,4 +392,13 @@ impl Keeper {
         state.held = Some(HeldLease { record, trusted_until, is_fresh: true, reason: reason.to_owned() });
         Ok(())
     }
+}
+
+/// The words for a second process of one name, completing "failed to …".
+pub(super) fn twin_words(node: &str, address: Option<&str>) -> String {
+    let place = address.map(|address| format!(" at {address}")).unwrap_or_default();
+    format!(
+        "take part as node {node}: another process{place} has this name and is alive; end one of them, or start it with another --node and a \
+         folder of its own"
+    )
 }

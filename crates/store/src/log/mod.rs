@@ -8,11 +8,13 @@
 //! was about to append is before it, or never in the log. So an answer that was lost is no danger: its leader takes over from itself.
 
 pub mod adapter;
+mod candidate;
 mod entry;
 mod inbox;
 mod journal;
 mod keeper;
 mod memory;
+mod patient;
 mod replica;
 mod state;
 mod status;
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use candidate::{MOST_CLOCK_ERROR, WallClock, clock_error};
 pub use entry::{EntryBody, Reign, entry_bytes, form_of, read_entry};
 pub use inbox::{Inbox, InboxRequest, LARGEST_REQUEST, RefusedRequest};
 pub use journal::{LogJournal, LogParts};
@@ -53,6 +56,9 @@ pub struct Holder {
     /// The smallest [`FORM`] of a program that may lead.
     #[serde(default)]
     pub least: u32,
+    /// The reason for which it took the lease from a leader that renewed it; none if it took it from nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
 }
 
 impl LeaseRecord {

@@ -71,15 +71,24 @@ impl<S: LocalState> Replica<S> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows the next entries of the log, and returns their number.
+    /// Follows the next entries of the log, and returns their number. A node that has another past does not compete from then on.
     pub(super) fn follow(&self, log: &mut dyn Log) -> Result<usize, StoreError> {
+        let outcome = self.follow_page(log);
+        if let Err(error @ (StoreError::Ahead { .. } | StoreError::Corrupt { .. })) = &outcome {
+            self.shown.view.state().candidate.own = Some(error.to_string());
+        }
+        outcome
+    }
+
+    fn follow_page(&self, log: &mut dyn Log) -> Result<usize, StoreError> {
         let mut state = self.state();
-        let after = state.position()?.entry;
+        let after = self.own(state.position())?.entry;
         let asked = (self.shown.monotonic)();
         let entries = match log.read(after, PAGE) {
             Ok(entries) => entries,
             Err(LogError::RemovedHistory { .. }) => {
-                self.adopt(log, &mut state)?;
+                let adopted = self.adopt(log, &mut state);
+                self.own(adopted)?;
                 return Ok(1);
             }
             Err(other) => return Err(medium(other)),
@@ -90,7 +99,7 @@ impl<S: LocalState> Replica<S> {
                 is_true(state.position()?, log, self.form)?;
             }
             let began = (self.shown.monotonic)();
-            if let Err(error) = apply(&mut *state, entry, self.form) {
+            if let Err(error) = self.own(apply(&mut *state, entry, self.form)) {
                 drop(state);
                 // A log that lost its end, and has another one now, says so.
                 self.is_true_to(log)?;
@@ -110,6 +119,14 @@ impl<S: LocalState> Replica<S> {
             self.shown.was_abreast(asked);
         }
         Ok(entries.len())
+    }
+
+    /// Notes an error of the local state: the node does not compete before it can write again.
+    pub(super) fn own<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ StoreError::Medium { .. }) = &outcome {
+            self.shown.view.state().candidate.own = Some(error.to_string());
+        }
+        outcome
     }
 
     /// Replaces the local state by the snapshot of the log.
@@ -273,10 +290,14 @@ impl Snapshots {
     /// Fails if the log has lost what this node has: a leader with nothing to append would not notice, as when a standby is promoted that
     /// lacks the end.
     fn verify(&mut self) -> Result<(), StoreError> {
-        match self.shown.replica.upgrade() {
-            Some(replica) => replica.is_true_to(&mut *self.log),
-            None => Ok(()),
+        let Some(replica) = self.shown.replica.upgrade() else { return Ok(()) };
+        let outcome = replica.is_true_to(&mut *self.log);
+        if let Err(error @ StoreError::Ahead { .. }) = &outcome {
+            // It can't append any more, and would keep others from leading.
+            self.shown.view.state().candidate.own = Some(error.to_string());
+            self.shown.view.wake();
         }
+        outcome
     }
 
     fn store_if_due(&mut self) -> Result<(), StoreError> {

@@ -44,6 +44,12 @@ pub trait LocalState: StoredState {
         confirm: &mut dyn FnMut(&TurnRecord) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 
+    /// Writes something and reads it again, as durably as an entry: whether this state could be that of a leader.
+    ///
+    /// # Errors
+    /// When the medium is full or fails, or what is stored is damaged.
+    fn test_write(&mut self, folder: &Path) -> Result<(), StoreError>;
+
     /// The last times of leading, the newest first.
     ///
     /// # Errors

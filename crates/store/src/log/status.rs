@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use super::entry::Reign;
-use super::keeper::{LeaseView, Monotonic};
+use super::keeper::{LeaseView, Monotonic, twin_words};
 use super::{LeaseRecord, Log, LogStore};
 use crate::contract::StoreError;
 use crate::durations::{CountedDurations, Durations};
@@ -16,6 +16,8 @@ pub struct LogState {
     pub(super) store: Arc<dyn LogStore>,
     pub(super) name: Arc<str>,
     pub(super) node: Arc<str>,
+    /// The address at which this node answers.
+    pub(super) address: Option<Arc<str>>,
     /// The newest form of entries that this node reads and writes.
     pub(super) form: u32,
     pub(super) view: Arc<LeaseView>,
@@ -66,6 +68,8 @@ pub struct NodeStatus {
     pub followed: u64,
     /// The reason for which it does not follow or the lease can't be kept, completing "failed to …".
     pub trouble: Option<String>,
+    /// The reason for which the leader can't be reached, if it can't, completing "failed to …".
+    pub unreached: Option<String>,
 }
 
 impl LogState {
@@ -85,6 +89,18 @@ impl LogState {
     #[must_use]
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// The address at which this node answers; none if it answers none.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.address.as_deref()
+    }
+
+    /// The time since this node saw the lease of another leader change, as it is renewed.
+    #[must_use]
+    pub fn leader_silence(&self) -> Duration {
+        (self.monotonic)().saturating_sub(self.view.state().changed_at)
     }
 
     /// The newest form of entries that this node reads and writes.
@@ -191,8 +207,42 @@ impl LogState {
             lease: state.seen.clone(),
             leads: state.held.as_ref().is_some_and(|held| !held.is_fresh),
             followed: self.followed.load(Ordering::Acquire),
-            trouble: own.or_else(|| state.trouble.as_ref().map(ToString::to_string)),
+            trouble: state
+                .candidate
+                .obstacle()
+                .cloned()
+                .or(own)
+                .or_else(|| state.trouble.as_ref().map(ToString::to_string)),
+            unreached: state.candidate.unreached.clone(),
         }
+    }
+
+    /// Notes what the other nodes say of this one's clock; nothing if it agrees with theirs. It decides where the store tells no time.
+    pub fn note_clock(&self, error: Option<String>) {
+        self.view.state().candidate.clock_of_nodes = error;
+        self.view.wake();
+    }
+
+    /// Notes that another process, at an address, has the name of this node, or that none has.
+    pub fn note_twin(&self, found: Option<Option<&str>>) {
+        self.view.state().candidate.twin = found.map(|address| twin_words(&self.node, address));
+        self.view.wake();
+    }
+
+    /// Notes why the leader can't be reached; nothing if it can.
+    pub fn note_unreached(&self, why: Option<String>) {
+        let mut state = self.view.state();
+        if why.is_none() {
+            state.candidate.deposes = None;
+        }
+        state.candidate.unreached = why;
+    }
+
+    /// Takes the lease from a leader that renews it, for a reason, unless it has changed since it was seen. Safe at any time: the log refuses
+    /// the epoch of before.
+    pub fn depose(&self, seen: &LeaseRecord, reason: String) {
+        self.view.state().candidate.deposes = Some(((seen.epoch, seen.nonce), reason));
+        self.view.wake();
     }
 }
 

@@ -71,6 +71,7 @@ impl LocalState for MemoryStore {
     }
 
     fn begin(&mut self, position: u64, reign: &Reign) -> Result<(), StoreError> {
+        self.disk.has_room()?;
         let mut state = self.disk.state();
         state.is_next(position)?;
         state.epoch = reign.epoch;
@@ -87,14 +88,21 @@ impl LocalState for MemoryStore {
         commit: &Commit,
         confirm: &mut dyn FnMut(&TurnRecord) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        self.disk.has_room()?;
         let mut state = self.disk.state();
         state.is_next(position)?;
         state.check(Lease { epoch }, commit)?;
         let record = state.record_of(epoch, commit)?;
         confirm(&record)?;
+        self.disk.has_room()?;
         state.commit(Lease { epoch }, commit)?;
         state.followed.entry = position;
         Ok(())
+    }
+
+    fn test_write(&mut self, _: &Path) -> Result<(), StoreError> {
+        self.disk.has_room()?;
+        self.disk.state().digest().map(drop)
     }
 
     fn reigns(&mut self, limit: usize) -> Result<Vec<Reign>, StoreError> {

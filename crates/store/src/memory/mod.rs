@@ -5,6 +5,7 @@ mod local;
 mod reader;
 mod state;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -22,6 +23,7 @@ use state::State;
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
     copies: MemoryCopies,
+    is_full: Arc<AtomicBool>,
 }
 
 impl MemoryDisk {
@@ -29,6 +31,19 @@ impl MemoryDisk {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Leaves no room for what nodes write to it, or some again.
+    pub fn fill(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::Release);
+    }
+
+    /// Fails while there is no room.
+    fn has_room(&self) -> Result<(), StoreError> {
+        match self.is_full.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(StoreError::Medium { doing: "write to the memory".to_owned(), cause: "it is full".to_owned() }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -236,7 +236,11 @@ impl Queries for MemoryDisk {
     }
 
     fn frozen(&self) -> Result<Arc<dyn Queries>, StoreError> {
-        Ok(Arc::new(MemoryDisk { state: Arc::new(Mutex::new(self.state().clone())), copies: self.copies.clone() }))
+        Ok(Arc::new(MemoryDisk {
+            state: Arc::new(Mutex::new(self.state().clone())),
+            copies: self.copies.clone(),
+            ..MemoryDisk::default()
+        }))
     }
 
     fn backfills(&self, filter: &BackfillFilter) -> Result<Vec<Backfill>, StoreError> {

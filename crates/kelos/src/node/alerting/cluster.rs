@@ -148,8 +148,17 @@ mod tests {
     }
 
     fn report(name: &str, followed: u64, silence: u64) -> (String, NodeReport, Duration) {
-        let report =
-            NodeReport { address: None, version: "0.1.0".to_owned(), reads: 1, followed, load: None, trouble: None };
+        let report = NodeReport {
+            address: None,
+            version: "0.1.0".to_owned(),
+            reads: 1,
+            followed,
+            load: None,
+            trouble: None,
+            unreached: None,
+            clock_ahead: None,
+            instance: None,
+        };
         (name.to_owned(), report, Duration::from_secs(silence))
     }
 
