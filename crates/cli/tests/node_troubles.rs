@@ -193,3 +193,24 @@ fn all_scripts_are_moved_whatever_the_layout() {
         folder.run(&["verify", "--db", ".kelos"]).ok();
     }
 }
+
+#[test]
+fn a_worker_asks_the_next_node_where_one_does_not_answer() {
+    let mut nodes = Nodes::of_file(1).with(0, &["--at-a-time", "0"]);
+    nodes.all[0].start();
+    nodes.led();
+    let home = Folder::with(&[]);
+    let servers = format!("{NOWHERE},{}", nodes.all[0].address());
+    let mut command = crate::support::kelos(&["worker", "--server", &servers, "--dir", home.text()]);
+    // The variable is that of the nodes on the same machine.
+    command.current_dir(home.path()).env("KELOS_TOKEN", "token").env("KELOS_STORE", nodes.store());
+    let worker = Server::run(&mut command, "asks ");
+    eventually("the worker is there", || {
+        let found = nodes.all[0].get("/api/v1/workers")?;
+        found.body["items"].as_array()?.iter().any(|one| one["remote"] == true).then_some(())
+    });
+    assert!(worker.stop().success());
+    let mut both = crate::support::kelos(&["worker", "--server", &servers, "--store", "file:elsewhere"]);
+    let refused = crate::support::Said::of(both.current_dir(home.path()).output().expect("kelos")).fails(2);
+    assert!(refused.contains("expected one of them"), "{refused}");
+}

@@ -45,6 +45,10 @@ impl Health {
             let why = "lead: the lease of this node has run out, was taken by another one, or was given back";
             (status, reason) = ("troubled", Some(why.to_owned()));
         }
+        if status == "standby" {
+            // What keeps it from leading, if anything does.
+            reason = app.node().log().and_then(|log| log.status().trouble);
+        }
         // The engine may be idle: only a read shows whether the store can be read.
         let reader = handle.reader().clone();
         let last_seq = match Lane::Health.read("read from the store", move || reader.last_seq()).await {

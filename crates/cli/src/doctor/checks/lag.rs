@@ -108,8 +108,8 @@ fn turns(&TurnTimes { count, turn, commit }: &TurnTimes) -> Option<Diagnosis> {
 }
 
 fn node(node: &NodeStateDto) -> Option<Diagnosis> {
-    if let Some(trouble) = &node.trouble {
-        let words = format!("the node {} does not follow the log: failed to {trouble}", node.name);
+    if let Some(trouble) = node.trouble.as_ref().or(node.unreached.as_ref()) {
+        let words = format!("the node {} failed to {trouble}", node.name);
         return Some(Diagnosis::wrong(CHECK, words, "run `kelos doctor --state DIR` on its machine"));
     }
     if node.heard_millis > SILENT_MILLIS {
@@ -187,7 +187,7 @@ mod tests {
             node(|_| {}),
         ];
         let told = told(&Delays { nodes, answered_in: Duration::from_secs(3), ..Delays::default() });
-        assert!(told[0].starts_with("Wrong the node n does not follow the log: failed to read the log"), "{told:?}");
+        assert!(told[0].starts_with("Wrong the node n failed to read the log"), "{told:?}");
         assert!(told[1].starts_with("Warning the leader has not heard of the node n for 60 s"), "{told:?}");
         assert!(told[2].starts_with("Warning the node n lacks 4,321 entries of the log"), "{told:?}");
         assert!(told[3].starts_with("Warning the server took 3 s to answer"), "{told:?}");
