@@ -60,12 +60,18 @@ fn run_for(args: &WorkerArgs) -> Result<u8, Failure> {
     let footing = WorkerHome::Own(disk.with(launcher, about));
     let wanted = worker::offer(args);
     let metrics = OwnMetrics::open(args.metrics, wanted.at_a_time)?;
+    let has_token = line.has_token();
     let welcome = format!("{name} asks {} for runs; stop it with Ctrl-C", &first);
     runtime.block_on(async {
         let (worker, news) = Worker::start(name, line, executors, wanted, footing);
         metrics.serve()?;
         text::line(welcome);
-        worker::work(&worker, news, metrics.counts(), || {}).await
+        worker::work(&worker, news, metrics.counts(), || {}).await.map_err(|failure| match has_token {
+            true => failure,
+            false => failure.hint(
+                "this worker shows no token: `kelos token add NAME --role worker` makes one on a server with --auth, and --token-file names its file",
+            ),
+        })
     })?;
     Ok(0)
 }
@@ -77,11 +83,8 @@ fn line(servers: &[String], trust: &TrustOptions) -> Result<WorkerLine, Failure>
     if let Some(base) = named.iter().find(|base| base.starts_with("http://")).filter(|_| trust.has_pin()) {
         return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
     }
-    let token = trust.token.text(named.first().map_or("", String::as_str))?.ok_or_else(|| {
-        Failure::usage("work for a server without a token: expected --token-file, KELOS_TOKEN_FILE or KELOS_TOKEN")
-            .hint("`kelos token add NAME --role worker` makes one on the server")
-    })?;
-    Ok(WorkerLine::of(named, Some(token.into()), RemoteLine::client(&trust.read()?)))
+    let token = trust.token.text(named.first().map_or("", String::as_str))?;
+    Ok(WorkerLine::of(named, token.map(Into::into), RemoteLine::client(&trust.read()?)))
 }
 
 /// The folder of runs of a worker that is given none.

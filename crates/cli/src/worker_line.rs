@@ -85,6 +85,11 @@ impl WorkerLine {
         self.nodes().addresses[0].clone()
     }
 
+    /// Whether requests show a token.
+    pub(crate) fn has_token(&self) -> bool {
+        self.0.token.is_some()
+    }
+
     fn nodes(&self) -> MutexGuard<'_, KnownNodes> {
         self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }

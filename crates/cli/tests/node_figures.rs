@@ -10,7 +10,7 @@ mod figures {
     use kelos_model::{Outcome, RunId};
     use kelos_wire::{AssignmentDto, OfferRequest, RemoteWorkerDto, RunReportDto};
 
-    use crate::support::link::Link;
+    use crate::support::link::{FROM_SERVER, Link, TO_SERVER};
     use crate::support::nodes::Nodes;
     use crate::support::stores::{Store, number};
     use crate::support::{Folder, Said, Server, kelos, within};
@@ -30,7 +30,7 @@ mod figures {
         let at: Vec<String> = links.iter().map(|link| link.address().to_string()).collect();
         let mut nodes = Nodes::through(Folder::with(&[]), store, &at);
         for node in 0..NODES {
-            nodes = nodes.with(node, &["--at-a-time", "0"]);
+            nodes = nodes.with(node, &["--at-a-time", "0", "--max-running", "20000"]);
         }
         nodes.all.iter_mut().for_each(|node| node.start());
         nodes.led();
@@ -129,36 +129,90 @@ mod figures {
         }
     }
 
+    /// What befalls a leader.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Fault {
+        Terminated,
+        Killed,
+        Paused,
+        FullDisk,
+        OutOfReach,
+    }
+
+    /// Sets how large the files may become that a process writes.
+    fn limit_files(pid: u32, bytes: &str) {
+        let limit = format!("--fsize={bytes}");
+        let set = std::process::Command::new("prlimit").args(["--pid", &pid.to_string(), &limit]).status();
+        assert!(set.expect("prlimit").success(), "{bytes}");
+    }
+
+    /// Nodes that reach each other over links.
+    struct Fronts(Vec<Link>);
+
+    impl Fronts {
+        fn start(&self, nodes: &mut Nodes, node: usize) {
+            nodes.all[node].start();
+            let address = nodes.all[node].address();
+            self.0[node].lead_to(address.trim_start_matches("http://").parse().expect("an address"));
+        }
+    }
+
     #[test]
     #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn take_over() {
         for store in stores() {
-            let (mut nodes, _links) = begun(&store);
-            for kind in ["SIGTERM", "kill -9"] {
+            let at = vec![store.at.clone(); NODES];
+            let mut nodes = Nodes::through(Folder::with(&[]), &store, &at);
+            let nowhere: SocketAddr = "127.0.0.1:1".parse().expect("an address");
+            let fronts = Fronts((0..NODES).map(|_| Link::to(nowhere)).collect());
+            for node in 0..NODES {
+                let place = format!("http://{}", fronts.0[node].address());
+                nodes = nodes.with(node, &["--at-a-time", "0", "--advertise", &place]);
+            }
+            (0..NODES).for_each(|node| fronts.start(&mut nodes, node));
+            for fault in [Fault::Terminated, Fault::Killed, Fault::Paused, Fault::FullDisk, Fault::OutOfReach] {
                 let mut times = Vec::new();
                 for round in 0..number("KELOS_ROUNDS", 20) {
-                    let leader = nodes.led();
+                    let leader = within(PATIENCE, "a leader", || nodes.leader());
                     let other = (leader + 1) % NODES;
                     let began = Instant::now();
-                    let mut server = nodes.all[leader].take();
-                    server.signal(if kind == "SIGTERM" { "TERM" } else { "KILL" });
+                    let mut ended = None;
+                    match fault {
+                        Fault::Terminated | Fault::Killed => {
+                            let server = nodes.all[leader].take();
+                            server.signal(if fault == Fault::Killed { "KILL" } else { "TERM" });
+                            ended = Some(server);
+                        }
+                        Fault::Paused => nodes.all[leader].signal("STOP"),
+                        Fault::FullDisk => limit_files(nodes.all[leader].pid(), "1"),
+                        Fault::OutOfReach => fronts.0[leader].cut(TO_SERVER | FROM_SERVER),
+                    }
                     within(PATIENCE, "written", || {
                         nodes.all[other].put("taken", round).filter(|answer| answer.status == 200)
                     });
                     times.push(began.elapsed());
-                    within(PATIENCE, "its end", || server.try_wait());
-                    nodes.all[leader].start();
+                    match fault {
+                        Fault::Terminated | Fault::Killed => {
+                            let mut server = ended.expect("the process");
+                            within(PATIENCE, "its end", || server.try_wait());
+                            fronts.start(&mut nodes, leader);
+                        }
+                        Fault::Paused => nodes.all[leader].signal("CONT"),
+                        Fault::FullDisk => limit_files(nodes.all[leader].pid(), "unlimited"),
+                        Fault::OutOfReach => fronts.0[leader].cut(0),
+                    }
+                    std::thread::sleep(Duration::from_secs(2));
                 }
-                println!("{}: taken over after {kind}: {}", store.name, quantiles(times));
+                println!("{}: taken over, {fault:?}: {}", store.name, quantiles(times));
             }
         }
     }
 
-    /// A worker that runs nothing, and says ten times a second that a run has ended.
-    fn works(address: &str, token: &str, name: usize, ends: &AtomicBool) -> Vec<Duration> {
+    /// A worker that runs nothing, and says ten times a second that its runs have ended.
+    fn works(address: &str, token: &str, (name, places): (usize, u32), ends: &AtomicBool) -> (usize, Vec<Duration>) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let (mut session, mut done, mut times) = (None, Vec::<RunId>::new(), Vec::new());
-        let mut count = 0;
+        let (mut count, mut runs) = (0, 0);
         while !ends.load(Ordering::SeqCst) {
             count += 1;
             let report = |run: RunId| RunReportDto { run, what: Report::Ended { outcome: Outcome::Succeeded } };
@@ -171,7 +225,7 @@ mod figures {
                     node: None,
                     outputs: None,
                 }),
-                free: 1,
+                free: places,
                 reports: done.drain(..).map(report).collect(),
                 wait_millis: 1000,
                 ..OfferRequest::default()
@@ -187,54 +241,66 @@ mod figures {
             if !given.starts.is_empty() {
                 times.push(began.elapsed());
             }
+            runs += given.starts.len();
             done.extend(given.starts.into_iter().map(|order| order.run));
             std::thread::sleep(Duration::from_millis(100).saturating_sub(began.elapsed()));
         }
-        times
+        (runs, times)
     }
 
     #[test]
     #[ignore = "measures: servers/run with redis -- cargo test --test command -- --ignored --nocapture figures::"]
     fn many_workers() {
         for store in stores() {
+            let (workers, places) = (number("KELOS_WORKERS", 50), number("KELOS_PLACES", 40));
+            let (workers, places) =
+                (usize::try_from(workers).expect("workers"), u32::try_from(places).expect("places"));
             let (nodes, _links) = begun(&store);
-            let leader = &nodes.all[nodes.led()];
+            let leads = nodes.led();
+            let leader = &nodes.all[leads];
             let (address, name) = (leader.address(), format!("{}/owner.token", leader.name));
             let token = ["token", "add", "w", "--role", "worker", "--server", &address, "--token-file", &name];
             let token = nodes.run(&token).ok().trim().to_owned();
             let one = |number: u32| {
                 format!(
                     "celos.defineWorkflow({{ id: 'w{number}', schedule: celos.minutelySchedule(), trigger: celos.alwaysTrigger(), \
-                     schedulingStrategy: celos.serialSchedulingStrategy(60), \
+                     schedulingStrategy: celos.serialSchedulingStrategy(1000), \
                      externalService: celos.commandExternalService({{ shell: 'true' }}) }});\n"
                 )
             };
-            nodes.deploy(0, "w", &(0..5).map(one).collect::<String>());
+            nodes.deploy(0, "w", &(0..10).map(one).collect::<String>());
             let ends = AtomicBool::new(false);
-            let (before, _) = usage(leader.pid());
-            let began = Instant::now();
-            let times: Vec<Duration> = std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..100)
+            let busy = || -> Vec<f64> {
+                let pids = nodes.all.iter().map(|node| node.pid()).chain([std::process::id()]);
+                pids.map(|pid| usage(pid).0).collect()
+            };
+            let (before, began) = (busy(), Instant::now());
+            let done: Vec<(usize, Vec<Duration>)> = std::thread::scope(|scope| {
+                let all: Vec<_> = (0..workers)
                     .map(|name| {
-                        scope.spawn({
-                            let (address, token, ends) = (&address, &token, &ends);
-                            move || works(address, token, name, ends)
-                        })
+                        let (address, token, ends) = (&address, &token, &ends);
+                        scope.spawn(move || works(address, token, (name, places), ends))
                     })
                     .collect();
                 std::thread::sleep(Duration::from_secs(number("KELOS_SECONDS", 20)));
                 ends.store(true, Ordering::SeqCst);
-                workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect()
+                all.into_iter().map(|worker| worker.join().expect("a worker")).collect()
             });
             let time = began.elapsed().as_secs_f64();
-            let busy = usage(leader.pid()).0 - before;
-            println!(
-                "{}: 100 workers: {:.0} runs a second, {:.0} % of a processor for the leader; asked → given: {}",
-                store.name,
-                f64::from(u32::try_from(times.len()).expect("runs")) / time,
-                busy / time * 100.0,
-                quantiles(times)
-            );
+            // The standbys follow.
+            std::thread::sleep(Duration::from_secs(2));
+            let runs: usize = done.iter().map(|(runs, _)| runs).sum();
+            let runs = f64::from(u32::try_from(runs).expect("runs"));
+            println!("{}: {workers} workers with {places} places: {:.0} runs a second", store.name, runs / time);
+            for (number, (before, after)) in before.into_iter().zip(busy()).enumerate() {
+                let who = match number {
+                    NODES => "the load".to_owned(),
+                    number if number == leads => "the leader".to_owned(),
+                    number => format!("standby n{number}"),
+                };
+                println!("  {who}: {:.3} ms of processor time a run", (after - before) * 1000.0 / runs);
+            }
+            println!("  asked → given: {}", quantiles(done.into_iter().flat_map(|(_, times)| times).collect()));
         }
     }
 }

@@ -203,7 +203,7 @@ fn a_worker_asks_the_next_node_where_one_does_not_answer() {
     let servers = format!("{NOWHERE},{}", nodes.all[0].address());
     let mut command = crate::support::kelos(&["worker", "--server", &servers, "--dir", home.text()]);
     // The variable is that of the nodes on the same machine.
-    command.current_dir(home.path()).env("KELOS_TOKEN", "token").env("KELOS_STORE", nodes.store());
+    command.current_dir(home.path()).env("KELOS_STORE", nodes.store());
     let worker = Server::run(&mut command, "asks ");
     eventually("the worker is there", || {
         let found = nodes.all[0].get("/api/v1/workers")?;

@@ -85,7 +85,8 @@ impl Fleet {
         let mut before = String::new();
         loop {
             let path = format!("/api/v1/runs?limit=1000{before}");
-            let page = within(PATIENCE, "the runs", || self.nodes.all[node].get(&path).filter(|page| page.status == 200));
+            let page =
+                within(PATIENCE, "the runs", || self.nodes.all[node].get(&path).filter(|page| page.status == 200));
             for run in page.body["items"].as_array().expect("a list") {
                 let (id, number) = (run["workflow"].as_str().expect("a name"), &run["number"]);
                 let key = run["key"].as_str().or(run["time"].as_str()).expect("a key");
@@ -104,7 +105,7 @@ impl Fleet {
         within(PATIENCE, "the pause", || {
             let leader = self.nodes.leader()?;
             let paused = self.nodes.run(&["pause", "tick", "--server", &self.nodes.all[leader].address()]);
-            paused.is_ok().then_some(())
+            (paused.code == 0).then_some(())
         });
         self.counts("all ended", |(started, ended)| started == ended);
         let live = |recorded: &BTreeMap<String, String>| {
@@ -121,8 +122,10 @@ impl Fleet {
             },
         );
         let repeated: Vec<_> = began.iter().filter(|(_, ends)| **ends > 1).collect();
-        let ended: Vec<String> = self.ledger.lines().into_iter().filter(|(what, ..)| what == "end").map(|(_, run, _)| run).collect();
-        let wrong: Vec<_> = ended.iter().filter(|run| recorded.get(*run).is_none_or(|state| state != "succeeded")).collect();
+        let ended: Vec<String> =
+            self.ledger.lines().into_iter().filter(|(what, ..)| what == "end").map(|(_, run, _)| run).collect();
+        let wrong: Vec<_> =
+            ended.iter().filter(|run| recorded.get(*run).is_none_or(|state| state != "succeeded")).collect();
         println!("{starts} commands: 0 killed, {} slots repeated, {} recorded wrongly", repeated.len(), wrong.len());
         assert!(overlaps.is_empty(), "runs of one slot at a time: {overlaps:?}");
         assert!(repeated.is_empty(), "they succeeded, and were run again: {repeated:?}");
@@ -168,9 +171,15 @@ mod real {
         println!("{}: {rounds} rounds with KELOS_SEED={seed}", store.name);
         let server = store.at.to_socket_addrs().expect("an address").next().expect("an address").to_string();
         let mut random = Random(seed);
-        let mut fleet = Fleet::of(Nodes::through(Folder::with(&[]), &store, &[server.clone(), server.clone(), server]), "sleep 0.$((RANDOM % 10))");
+        let mut fleet = Fleet::of(
+            Nodes::through(Folder::with(&[]), &store, &[server.clone(), server.clone(), server]),
+            "sleep 0.$((RANDOM % 10))",
+        );
         for _ in 0..rounds {
-            fleet.disturb([Disturbance::Pauses, Disturbance::Pauses, Disturbance::IsKilled, Disturbance::Ends][random.below_size(4)]);
+            fleet.disturb(
+                [Disturbance::Pauses, Disturbance::Pauses, Disturbance::IsKilled, Disturbance::Ends]
+                    [random.below_size(4)],
+            );
             std::thread::sleep(random.millis(300, 1500));
         }
         fleet.judge();

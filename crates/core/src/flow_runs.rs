@@ -90,8 +90,7 @@ impl Core {
 
     /// Ends the runs of a workflow whose definition can't be read any more, with their steps: somebody has looked, and goes on.
     pub(crate) fn end_lost_flows(&mut self, workflow: &WorkflowId) {
-        let lost: Vec<SlotRef> =
-            self.flows.lost().iter().filter(|run| run.workflow == *workflow).cloned().collect();
+        let lost: Vec<SlotRef> = self.flows.lost().iter().filter(|run| run.workflow == *workflow).cloned().collect();
         for slot in lost {
             let Some(live) = self.slots.get(&slot) else { continue };
             let (state, is_alive, number) = (live.slot.state, live.slot.run_alive, live.slot.last_run);

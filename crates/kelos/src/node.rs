@@ -92,7 +92,9 @@ pub enum NodeError {
     #[error(transparent)]
     Files(#[from] FilesError),
     /// The lease of its workers would end with a change of leader.
-    #[error("accept workers with a lease of {0:?}: expected {SHORTEST_LEASE:?} or more, as a shorter one would end commands with each change of leader")]
+    #[error(
+        "accept workers with a lease of {0:?}: expected {SHORTEST_LEASE:?} or more, as a shorter one would end commands with each change of leader"
+    )]
     ShortLease(Duration),
     /// A thread can't be started.
     #[error("start a thread: {0}")]

@@ -264,6 +264,7 @@ fn an_entry_with_a_definition_that_can_not_be_read_freezes_its_workflow_and_is_f
         form: FORM,
         timing: LeaseTiming::DEFAULT,
         monotonic: Arc::new(Duration::default),
+        wall: Arc::new(|| 0),
         nonce: Box::new(|| 5),
     })
     .unwrap();

@@ -83,7 +83,9 @@ pub(crate) fn start(
     runtime.spawn(async move {
         while let Some(told) = news.recv().await {
             match told {
-                News::Useless(why) => tracing::error!("failed to {why}; this node runs no commands until it is started again"),
+                News::Useless(why) => {
+                    tracing::error!("failed to {why}; this node runs no commands until it is started again")
+                }
                 told => tracing::debug!("the worker of this node: {told:?}"),
             }
         }

@@ -24,8 +24,17 @@ const SILENT: Duration = Duration::from_secs(600);
 pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Arc<str>>) {
     let Some(log) = node.log().cloned() else { return };
     let instance = format!("{}-{}", std::process::id(), Timestamp::now().as_nanosecond());
-    let mut reporter =
-        Reporter { node, log, address, token, instance, reach: Reach::default(), refused: None, said: None };
+    let mut reporter = Reporter {
+        node,
+        log,
+        address,
+        token,
+        instance,
+        reach: Reach::default(),
+        refused: None,
+        refusal: None,
+        said: None,
+    };
     loop {
         reporter.look().await;
         tokio::time::sleep(REPORT_EVERY).await;
@@ -42,6 +51,8 @@ struct Reporter {
     reach: Reach,
     /// Since when the leader refuses the name of this node.
     refused: Option<Instant>,
+    /// Why the leader refuses the reports of this node.
+    refusal: Option<String>,
     /// The trouble that was logged.
     said: Option<String>,
 }
@@ -60,6 +71,7 @@ impl Reporter {
     async fn look(&mut self) {
         let status = self.log.status();
         if status.leads {
+            self.refusal = None;
             self.reach.answered();
             self.log.note_unreached(None);
             self.log.note_clock(clock_error_among(true, &self.others_behind()));
@@ -114,9 +126,18 @@ impl Reporter {
                 }
                 return;
             }
-            Answered::Refused(why) => tracing::debug!("failed to tell the leader of this node: {why}"),
-            Answered::Nodes(None) => {}
-            Answered::Nodes(Some(nodes)) => self.learn(nodes),
+            Answered::Refused(why) => {
+                self.refusal = Some(format!(
+                    "report to the leader: {why}; nodes that require credentials have the same session.key, or a token of the role worker in \
+                     --token-file"
+                ));
+            }
+            Answered::Nodes(nodes) => {
+                self.refusal = None;
+                if let Some(nodes) = nodes {
+                    self.learn(nodes);
+                }
+            }
         }
         if self.refused.take().is_some_and(|since| since.elapsed() >= TAKEN) {
             self.log.note_twin(None);
@@ -204,7 +225,7 @@ impl Reporter {
     /// Logs a trouble once, and that it is over.
     fn say(&mut self) {
         let status = self.log.status();
-        let trouble = status.trouble.or(status.unreached);
+        let trouble = status.trouble.or(status.unreached).or_else(|| self.refusal.clone());
         if trouble != self.said {
             match &trouble {
                 Some(trouble) => tracing::warn!("this node failed to {trouble}"),

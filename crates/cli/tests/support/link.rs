@@ -2,8 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Nothing arrives at the server.
@@ -17,6 +17,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A port whose connections are those of a server.
 pub(crate) struct Link {
     address: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     cut: Arc<AtomicU8>,
     /// How often something was passed on to the server.
     requests: Arc<AtomicU64>,
@@ -32,14 +33,21 @@ impl Link {
     pub(crate) fn by(listener: TcpListener, server: SocketAddr) -> Link {
         let address = listener.local_addr().expect("its address");
         let (cut, requests) = (Arc::<AtomicU8>::default(), Arc::<AtomicU64>::default());
-        let of = (cut.clone(), requests.clone());
+        let server = Arc::new(Mutex::new(server));
+        let of = (cut.clone(), requests.clone(), server.clone());
         std::thread::spawn(move || {
             for client in listener.incoming() {
-                let (cut, requests) = of.clone();
+                let (cut, requests, server) = of.clone();
+                let server = *server.lock().unwrap_or_else(PoisonError::into_inner);
                 std::thread::spawn(move || join(client.ok()?, server, &cut, requests));
             }
         });
-        Link { address, cut, requests }
+        Link { address, server, cut, requests }
+    }
+
+    /// Leads new connections to another server.
+    pub(crate) fn lead_to(&self, server: SocketAddr) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -59,6 +59,12 @@ impl RemoteLine {
         &self.base
     }
 
+    /// Whether requests show a token.
+    #[must_use]
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Sends a request, whose path has [escaped] names.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ pub enum WorkError {
     /// Neither the program nor the environment says where files of runs may be.
     #[error("find a folder for runs: neither XDG_STATE_HOME nor HOME is set\n  hint: name one: `.folder(path)`")]
     NoFolder,
-    /// The program shows the server no token.
+    /// The program shows no token to a server that requires one.
     #[error(
         "work for {server} without a token: expected `.token(…)`, `.token_file(…)`, KELOS_TOKEN_FILE or KELOS_TOKEN\n  hint: \
          `kelos token add NAME --role worker --role author@{project}` makes one on the server"

@@ -223,14 +223,12 @@ impl RemoteProject {
             (None, None) => named("KELOS_TOKEN"),
         };
         let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
-        let token = token
-            .ok_or_else(|| WorkError::NoToken { server: base.clone(), project: self.project.name().to_owned() })?;
         let settings = match self.trust.clone() {
             Some(settings) => settings,
             None => TrustSettings::of_client_environment().map_err(WorkError::Trust)?,
         };
         let trust = Trust::new(settings).map_err(WorkError::Trust)?;
-        Ok(RemoteLine::of(base, Some(Arc::from(token)), RemoteLine::client(&trust)))
+        Ok(RemoteLine::of(base, token.map(Arc::from), RemoteLine::client(&trust)))
     }
 }
 
@@ -300,6 +298,7 @@ impl ProjectDeployment<'_> {
         match answer.status {
             StatusCode::OK => serde_json::from_slice(&answer.body)
                 .map_err(|error| WorkError::Answer { server, reason: error.to_string() }),
+            StatusCode::UNAUTHORIZED if !self.line.has_token() => Err(WorkError::NoToken { server, project }),
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => Err(WorkError::OldServer { server, project }),
             _ => Err(self.refused(format!("deploy the project {project} to"), answer)),
         }

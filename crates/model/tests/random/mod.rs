@@ -688,7 +688,7 @@ pub(crate) fn definition() -> BoxedStrategy<Workflow> {
 /// A declaration with some of all kinds of names, by a number.
 fn shares(number: u32) -> Shares {
     let names = |bit: u32| (number >> bit & 1 == 1).then(|| format!("n{bit}").into()).into_iter().collect();
-    let sees = Sees { runs: names(0), datasets: names(1), signals: names(2) };
+    let sees = Sees { runs: names(0), datasets: names(1), signals: names(2), registers: names(9) };
     let sends = Sends { starts: names(3), ends: names(4), datasets: names(5), signals: names(6) };
     let projects: [Arc<str>; 2] = ["other".into(), EVERYONE.into()];
     projects

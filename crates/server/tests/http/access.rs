@@ -64,6 +64,7 @@ impl Guarded {
             key: None,
             owner: Some(OWNER.into()),
             worker: Some(WORKER.into()),
+            nodes: None,
             open_to_workers: false,
         });
         let router = router(App::new(server.node.clone(), "1.2.3").with_access(access.clone()));

@@ -128,7 +128,9 @@ impl Reign<'_> {
             if worker.epoch > self.lease.epoch {
                 let (name, newest, epoch) = (worker.name.clone(), worker.epoch, self.lease.epoch);
                 drop(common);
-                place.fail(format!("worker {name} has heard of epoch {newest}, and is answered by one of epoch {epoch}"));
+                place.fail(format!(
+                    "worker {name} has heard of epoch {newest}, and is answered by one of epoch {epoch}"
+                ));
                 return Vec::new();
             }
             worker.name.clone()
@@ -188,7 +190,7 @@ impl Reign<'_> {
         self.let_workers_live();
         let (place, now) = (self.life.handle.place.clone(), self.now());
         let common = &mut *place.common();
-        let Common { workers, world, failure, .. } = common;
+        let Common { workers, world, .. } = common;
         for worker in workers.iter_mut().filter(|worker| worker.is_up(now)) {
             for run in std::mem::take(&mut worker.held).into_keys() {
                 if !self.is_over(&run) {
