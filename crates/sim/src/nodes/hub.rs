@@ -190,7 +190,7 @@ impl Reign<'_> {
         self.let_workers_live();
         let (place, now) = (self.life.handle.place.clone(), self.now());
         let common = &mut *place.common();
-        let Common { workers, world, .. } = common;
+        let Common { workers, world, failure, .. } = common;
         for worker in workers.iter_mut().filter(|worker| worker.is_up(now)) {
             for run in std::mem::take(&mut worker.held).into_keys() {
                 if !self.is_over(&run) {
@@ -207,7 +207,7 @@ impl Reign<'_> {
     fn listed(&mut self, index: usize, name: &Arc<str>, now: Timestamp) -> Vec<Input> {
         let place = self.life.handle.place.clone();
         let common = &mut *place.common();
-        let Common { workers, world, failure, .. } = common;
+        let Common { workers, world, .. } = common;
         let worker = &mut workers[index];
         let mut said = Vec::new();
         for (run, begun) in worker.held.clone() {
