@@ -111,7 +111,7 @@ fn nodes_with_one_key_of_sessions_know_each_other_and_have_one_owner() {
     });
     let asked = ["workers", "--json", "--server", second.address(), "--token-file", "owner.token"];
     within(PATIENCE, "both nodes run commands", || {
-        (two.run(&asked).out.matches("\"connected\":true").count() == 2).then_some(())
+        (two.run(&asked).out.matches("\"remote\":true").count() == 2).then_some(())
     });
     assert!(second.stop().success());
     assert!(first.stop().success());

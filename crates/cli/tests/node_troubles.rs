@@ -99,7 +99,8 @@ fn a_second_process_of_a_node_that_leads_is_refused() {
 
 /// Two nodes, of which each has written what the other one lacks: the log lost its end, and went on.
 fn forked() -> (Nodes, u64) {
-    let mut nodes = Nodes::of_file(2);
+    // Without workers, each turn is one of this test.
+    let mut nodes = Nodes::of_file(2).with(0, &["--at-a-time", "0"]).with(1, &["--at-a-time", "0"]);
     nodes.all[0].start();
     nodes.led();
     assert_eq!(nodes.all[0].put("early", 1).expect("an answer").status, 200);

@@ -30,7 +30,7 @@ impl Core {
         }
         let state = live.slot.state;
         if let Some(at) =
-            workflow.comes_at(&id.key, self.now).filter(|_| matches!(state, SlotState::Waiting | SlotState::Queued))
+            workflow.comes_at(&id.key, &live.slot, self.now).filter(|_| matches!(state, SlotState::Waiting | SlotState::Queued))
         {
             return self.wakes.look_at_moment(id, at);
         }

@@ -67,7 +67,7 @@ impl Core {
         let Some(workflow) = self.workflows.known(&id.workflow) else { return };
         self.permits.follow(id, None, &slot, workflow.is_in_line(&slot));
         self.programs.follow(id, None, &slot);
-        if let Some(at) = workflow.comes_at(&id.key, self.now).filter(|_| slot.state == SlotState::Queued) {
+        if let Some(at) = workflow.comes_at(&id.key, &slot, self.now).filter(|_| slot.state == SlotState::Queued) {
             // All others are evaluated in any case.
             self.wakes.look_at_moment(id, at);
         }

@@ -51,7 +51,7 @@ pub struct ScriptFolder {
     polls: bool,
     /// Whether a script asked for a register or a path: what it defines may then change without its file.
     asked: Arc<AtomicBool>,
-    /// What projects share of their registers with scripts of others.
+    /// The registers that projects share with scripts of others.
     consents: Arc<Consents>,
     shown: Arc<RwLock<Vec<Problem>>>,
     last: Arc<Mutex<Option<Definitions>>>,

@@ -21,7 +21,7 @@ pub(crate) struct StoredRegisters {
     consents: Arc<Consents>,
 }
 
-/// What projects share of their registers, as their definitions in force say.
+/// The registers that projects share, as their definitions in force say.
 pub(crate) struct Consents {
     reader: Arc<dyn Queries>,
     /// Whether the server keeps projects apart.

@@ -292,6 +292,11 @@ impl Spec {
         Some(calendar.filter(|one| one.schedule().contains(at)).map_or(at, |one| catch_up::due(one.schedule(), at)))
     }
 
+    /// Whether the time of a slot has come, or a person asked for it.
+    fn has_come(&self, slot: &SlotRef, state: &SpecSlot) -> bool {
+        state.requested || slot.key.is_moment() || self.due(slot).is_none_or(|due| due <= self.now)
+    }
+
     /// Moves a slot to a state.
     fn enter(&mut self, slot: &SlotRef, state: SlotState, now: Timestamp) {
         if let Some(slot) = self.slots.get_mut(slot)
@@ -310,7 +315,8 @@ impl Spec {
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
             let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
-            if state.state != SlotState::Waiting && !backed_off || self.is_left_alone(state) {
+            let waits = state.state == SlotState::Waiting && self.has_come(&slot, state);
+            if !waits && !backed_off || self.is_left_alone(state) {
                 continue;
             }
             let looked = self.looked(&slot, &workflow, None, world);

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &NodesArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What is wrong with a node, as it says itself.
+/// The troubles of a node, as it says itself.
 fn note(node: &NodeStateDto) -> String {
     let failures = [&node.trouble, &node.unreached];
     let failures = failures.into_iter().flatten().map(|what| format!("failed to {what}"));

@@ -42,7 +42,7 @@ impl Readiness for Candidates<'_> {
         let Some((live, workflow)) = live.filter(|live| !live.slot.run_alive).zip(self.workflows.get(id)) else {
             return false;
         };
-        workflow.dormant(key, Some(&live.slot)).is_none() && workflow.comes_at(key, self.now).is_none()
+        workflow.dormant(key, Some(&live.slot)).is_none() && workflow.comes_at(key, &live.slot, self.now).is_none()
     }
 
     fn lot(&self, id: &WorkflowId, queue: &Queue, first: &Position) -> Lot {

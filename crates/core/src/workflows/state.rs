@@ -188,9 +188,13 @@ impl WorkflowState {
         self.rests() || self.pause_of(slot).is_some()
     }
 
-    /// The moment for which a slot waits because its time has not come: it was planned while the clock was ahead.
-    pub(crate) fn comes_at(&self, key: &SlotKey, now: Timestamp) -> Option<Timestamp> {
+    /// The moment for which a slot waits because its time has not come: it was planned while the clock was ahead. One that was asked for
+    /// does not wait.
+    pub(crate) fn comes_at(&self, key: &SlotKey, slot: &Slot, now: Timestamp) -> Option<Timestamp> {
         let SlotKey::Time(at) = key else { return None };
+        if slot.requested {
+            return None;
+        }
         self.definition().keys.due(key).or(Some(*at)).filter(|due| *due > now)
     }
 

@@ -75,7 +75,7 @@ pub(super) struct Plan {
     /// Whether runs are left to workers.
     pub(super) has_workers: bool,
     pub(super) plant: Option<Plant>,
-    /// What befalls each leader, one after the other; nothing else goes wrong then.
+    /// The fault that befalls each leader, one after the other; nothing else goes wrong then.
     pub(super) hindrance: Option<Hindrance>,
 }
 

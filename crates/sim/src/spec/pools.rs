@@ -116,7 +116,7 @@ impl Spec {
         let schedules = schedules(&self.workflows.values().cloned().collect::<Vec<_>>());
         let may_go = self.slots.iter().filter(|(slot, state)| {
             let waits = state.state == SlotState::Queued && !state.alive && !self.is_left_alone(state);
-            waits && !self.is_off(&slot.workflow) && self.is_here(slot, &schedules)
+            waits && self.has_come(slot, state) && !self.is_off(&slot.workflow) && self.is_here(slot, &schedules)
         });
         let mut queues: BTreeMap<WorkflowId, BTreeSet<InQueue>> = BTreeMap::new();
         for (slot, state) in may_go {
