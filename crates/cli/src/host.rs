@@ -395,10 +395,10 @@ pub(crate) fn start(plan: Plan<'_>) -> Result<Host, Failure> {
     // A node of several gets its definitions in no other way.
     let takes_deployments = plan.tunables.allow_deploy || node.log().is_some();
     let Plan { listener, reach, instance, own_worker, data: place, .. } = plan;
-    let named = own_worker.as_ref().and_then(|own_worker| own_worker.token.clone());
-    let node_token = named.or_else(|| access.token_of_nodes());
+    // Another token is that of a worker: no node tells of itself by it.
+    let node_token = access.token_of_nodes();
     if let Some(own_worker) = own_worker {
-        let own_worker = NodeWorkerPlan { token: node_token.clone(), ..own_worker };
+        let own_worker = NodeWorkerPlan { token: own_worker.token.or_else(|| node_token.clone()), ..own_worker };
         node::start_worker(own_worker, &node, &data, copies, runtime.handle())?;
     }
     let address = place.address();

@@ -116,3 +116,25 @@ fn nodes_with_one_key_of_sessions_know_each_other_and_have_one_owner() {
     assert!(second.stop().success());
     assert!(first.stop().success());
 }
+
+#[test]
+fn a_node_with_another_key_of_sessions_is_none_and_runs_commands_by_a_token() {
+    let (log, one, two) = (Folder::with(&[]), Folder::with(&[]), Folder::with(&[]));
+    let first = node_with(&log, &one, "one", &["--auth"]);
+    within(PATIENCE, "the first has its files", || one.path().join("owner.token").exists().then_some(()));
+    let owner = ["--server", first.address(), "--token-file", "owner.token"];
+    let made = within(PATIENCE, "the first leads", || {
+        let made = one.run(&[&["token", "add", "w", "--role", "worker"], &owner[..]].concat());
+        (made.code == 0).then_some(made.out)
+    });
+    two.write("worker.token", &made);
+    let second = node_with(&log, &two, "two", &["--auth", "--token-file", "worker.token"]);
+    let workers = [&["workers", "--json"], &owner[..]].concat();
+    within(PATIENCE, "both nodes run commands", || {
+        (one.run(&workers).out.matches("\"connected\":true").count() == 2).then_some(())
+    });
+    let found: Value = serde_json::from_str(&one.run(&[&["nodes", "--json"], &owner[..]].concat()).out).expect("nodes");
+    assert_eq!(found["nodes"].as_array().map(Vec::len), Some(1), "{found}");
+    assert!(second.stop().success());
+    assert!(first.stop().success());
+}

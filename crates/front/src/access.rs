@@ -286,10 +286,10 @@ impl Access {
         if is(&self.0.owner) {
             return Ok(Some(Identity::new(claimed(headers, door)?, Grants::all(), Credential::Owner, from)));
         }
-        if is(&self.0.worker) || is(&self.0.nodes) {
+        let own = [(&self.0.worker, "worker", Credential::Worker), (&self.0.nodes, "node", Credential::Node)];
+        if let Some((_, name, credential)) = own.into_iter().find(|(token, ..)| is(token)) {
             let grants = Grants::of(vec![Grant::everywhere(Role::Worker)]);
-            let actor = Actor::new(ActorKind::Worker, if is(&self.0.nodes) { "node" } else { "worker" });
-            return Ok(Some(Identity::new(actor, grants, Credential::Worker, from)));
+            return Ok(Some(Identity::new(Actor::new(ActorKind::Worker, name), grants, credential, from)));
         }
         let Some(token) = Token::read(&text) else { return Ok(None) };
         let directory = self.directory(handle)?;

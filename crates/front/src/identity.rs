@@ -37,6 +37,8 @@ pub enum Credential {
     Owner,
     /// The token of workers on the same machine.
     Worker,
+    /// The token of the nodes that share a log and a key of sessions.
+    Node,
     /// A token.
     Token(TokenId),
     /// The session of a person, with the proof that its forms carry.
@@ -62,6 +64,7 @@ impl Credential {
             Credential::Open | Credential::Missing => return None,
             Credential::Owner => "owner".into(),
             Credential::Worker => "worker".into(),
+            Credential::Node => "node".into(),
             Credential::Token(id) => id.as_str().into(),
             // The rest of the id would be enough to end the session.
             Credential::Session { session, .. } => {
@@ -75,6 +78,12 @@ impl Credential {
 }
 
 impl Identity {
+    /// Whether it may speak for a node: others send tokens and commands to the address that a node tells of itself.
+    #[must_use]
+    pub fn is_of_node(&self) -> bool {
+        matches!(self.credential, Credential::Node | Credential::Owner | Credential::Open)
+    }
+
     /// An identity that came in by a credential, from an address.
     #[must_use]
     pub fn new(actor: Actor, grants: Grants, credential: Credential, address: Option<IpAddr>) -> Identity {

@@ -128,8 +128,7 @@ impl Reporter {
             }
             Answered::Refused(why) => {
                 self.refusal = Some(format!(
-                    "report to the leader: {why}; nodes that require credentials have the same session.key, or a token of the role worker in \
-                     --token-file"
+                    "report to the leader: {why}; nodes that require credentials have the same session.key: copy that of the leader's state"
                 ));
             }
             Answered::Nodes(nodes) => {

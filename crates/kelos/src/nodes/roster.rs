@@ -56,8 +56,8 @@ impl Roster {
         nodes.retain(|_, (_, heard)| heard.elapsed() < LISTED);
         if let Some((known, heard)) = nodes.get(node)
             && heard.elapsed() < GONE
-            && let (Some(one), Some(other)) = (&known.instance, &report.instance)
-            && one != other
+            && known.instance.is_some()
+            && known.instance != report.instance
         {
             return Err(known.address.clone());
         }
@@ -133,6 +133,8 @@ mod tests {
         assert_eq!(roster.note("n", report("one")), Ok(()));
         assert_eq!(roster.note("n", report("two")), Err(Some("http://one".to_owned())));
         assert_eq!(roster.note("n", report("one")), Ok(()));
+        let silent = NodeReport { instance: None, ..report("two") };
+        assert_eq!(roster.note("n", silent), Err(Some("http://one".to_owned())), "one that does not say is another");
         // It ended a while ago.
         roster.learn("n", report("one"), GONE);
         assert_eq!(roster.note("n", report("two")), Ok(()));

@@ -1,6 +1,7 @@
 //! The routes of nodes: the list of those that share a log, and what each tells the leader of itself.
 
 use axum::Json;
+use axum::http::StatusCode;
 use kelos::nodes::NodeReport;
 use kelos_front::fault::Fault;
 use kelos_front::{App, Front};
@@ -38,7 +39,8 @@ async fn list(_: Query<NoParameters>, app: App) -> Result<Json<NodesDto>, Fault>
     Ok(Json(app.nodes().await?))
 }
 
-/// Takes the report of a node about itself, and tells it of the others.
+/// Takes the report of a node about itself, and tells it of the others. Where credentials are required, it takes that of a node with the
+/// leader's `session.key` alone.
 #[utoipa::path(post, path = "/nodes/{name}", tag = "nodes", params(NodePath), request_body = NodeReportRequest, responses(
     (status = 200, description = "It was taken; the nodes, as the leader knows them", body = NodesDto),
     (status = 409, description = "Another process of that name is alive", body = ProblemDetailsDto, content_type = "application/problem+json"),
@@ -51,6 +53,12 @@ async fn report(
     Body(report): Body<NodeReportRequest>,
 ) -> Result<Json<NodesDto>, Fault> {
     app.require(Right::Work, None, "the report of a node")?;
+    if app.identity().is_some_and(|identity| !identity.is_of_node()) {
+        let detail =
+            format!("failed to take the report of node {}: it does not show the token of the nodes", path.name);
+        let fault = Fault::new(StatusCode::FORBIDDEN, "not-a-node", detail);
+        return Err(fault.with_hint("copy `session.key` of the leader's state to that of the node, and start it again"));
+    }
     if path.name.is_empty() || path.name.len() > LONGEST_NAME {
         let detail = format!("the name of the node has {} bytes, expected 1 to {LONGEST_NAME}", path.name.len());
         return Err(Fault::bad_request("bad-path", detail));

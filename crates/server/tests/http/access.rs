@@ -21,6 +21,8 @@ use crate::support::{PATIENCE, Reply, Server, Setup, workflow};
 pub(crate) const OWNER: &str = "the token of the owner";
 /// The token of workers on the same machine.
 const WORKER: &str = "the token of workers";
+/// The token of the nodes that share a log.
+const NODE: &str = "the token of nodes";
 /// A password.
 const PASSWORD: &str = "correct horse battery";
 
@@ -64,7 +66,7 @@ impl Guarded {
             key: None,
             owner: Some(OWNER.into()),
             worker: Some(WORKER.into()),
-            nodes: None,
+            nodes: Some(NODE.into()),
             open_to_workers: false,
         });
         let router = router(App::new(server.node.clone(), "1.2.3").with_access(access.clone()));
@@ -722,4 +724,18 @@ async fn an_open_server_makes_no_accounts_for_whoever_reaches_it() {
     assert!(set.status.is_client_error(), "{set:?}");
     let set = server.ask(Method::PUT, "/register?bucket=kelos.access&key=mallory", "{}").await;
     assert!(set.status.is_client_error(), "{set:?}");
+}
+
+#[tokio::test]
+async fn a_node_tells_of_itself_by_the_token_of_nodes_alone() {
+    let guarded = Guarded::start(&[]).await;
+    let token = guarded.token("elsewhere", &["worker"]).await;
+    let report = json!({ "address": "http://10.0.0.9", "version": "1", "followed": 1 }).to_string();
+    for by in [WORKER, token.as_str()] {
+        let refused = guarded.send(By::Token(by), "POST", "/api/v1/nodes/n", &report).await;
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (StatusCode::FORBIDDEN, Some("not-a-node")));
+        assert!(guarded.server.node.roster().list().is_empty());
+    }
+    guarded.send(By::Token(NODE), "POST", "/api/v1/nodes/n", &report).await.ok();
+    assert_eq!(guarded.server.node.roster().list()[0].1.address.as_deref(), Some("http://10.0.0.9"));
 }
