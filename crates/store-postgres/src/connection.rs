@@ -47,7 +47,7 @@ fn statements(place: &PostgresLog) -> Vec<String> {
     vec![
         format!("SELECT epoch, nonce, renewals, is_free, holder FROM {s}.log"),
         format!(
-            "UPDATE {s}.log SET epoch = epoch + 1, nonce = $5, renewals = 0, is_free = false, holder = $6
+            "UPDATE {s}.log SET epoch = $7, nonce = $5, renewals = 0, is_free = false, holder = $6
             WHERE epoch = $1 AND nonce = $2 AND renewals = $3 AND is_free = $4 RETURNING epoch"
         ),
         format!(
@@ -170,9 +170,10 @@ impl Log for Connection {
         let action = Action::write("take the lease");
         let text = serde_json::to_string(holder).map_err(|error| action.failed(error.to_string()))?;
         let (epoch, old, renewals) = (seen.epoch.cast_signed(), seen.nonce.cast_signed(), seen.renewals.cast_signed());
-        let new = nonce.cast_signed();
-        let taken = self.0.rows(action, TAKE, &[&epoch, &old, &renewals, &seen.is_free, &new, &text])?;
-        Ok((!taken.is_empty()).then(|| seen.taken_by(nonce, holder)))
+        let lease = seen.taken_by(nonce, holder);
+        let (new, next) = (nonce.cast_signed(), lease.epoch.cast_signed());
+        let taken = self.0.rows(action, TAKE, &[&epoch, &old, &renewals, &seen.is_free, &new, &text, &next])?;
+        Ok((!taken.is_empty()).then_some(lease))
     }
 
     fn renew(&mut self, held: &LeaseRecord) -> Result<Option<LeaseRecord>, LogError> {

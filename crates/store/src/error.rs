@@ -3,7 +3,7 @@
 use crate::paging::Cursor;
 
 /// An error of a store. Messages complete "failed to …".
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Another process leads: the epoch of the commit is stale. Nothing was written.
     #[error("write as leader of epoch {held}: epoch {current} has taken over")]

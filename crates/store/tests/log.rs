@@ -274,16 +274,17 @@ fn a_reader_that_is_behind_takes_nothing_for_lost() {
 
 #[test]
 fn a_node_ahead_of_the_log_lets_others_lead() {
-    let (store, ahead, behind) = (SlowLogStore::default(), MemoryDisk::new(), MemoryDisk::new());
-    write(&mut store.node("ahead", &ahead).unwrap(), 4);
+    let (store, disk, behind) = (SlowLogStore::default(), MemoryDisk::new(), MemoryDisk::new());
+    write(&mut store.node("ahead", &disk).unwrap(), 4);
     store.log.lose_after(3);
-    let mut ahead = store.node("ahead", &ahead).unwrap();
+    let mut ahead = store.node("ahead", &disk).unwrap();
     let is_ahead = |journal: &mut LogJournal<MemoryStore>| matches!(ask(journal), Err(StoreError::Ahead { .. }));
     assert!(is_ahead(&mut ahead));
     let mut other = store.node("other", &behind).unwrap();
     let lease = ask(&mut other).unwrap().expect("the lease was given back");
     store.clock.fetch_add(60_000, Ordering::Relaxed);
-    assert!(is_ahead(&mut ahead), "and it does not ask for it");
+    disk.fill(true);
+    assert!(is_ahead(&mut ahead), "and it does not ask for it, or write to its disk");
     assert_eq!(ask(&mut other).unwrap(), Some(lease));
 }
 
@@ -395,6 +396,42 @@ fn a_leader_that_can_not_write_its_state_lets_another_lead_until_it_can() {
 }
 
 #[test]
+fn a_node_that_is_unfit_tests_itself_now_and_then() {
+    let mut group = Group::new(&["a"]);
+    group.led_by(|_| true);
+    group.disks[0].fill(true);
+    assert!(group.write(0).is_err());
+    group.look();
+    group.disks[0].fill(false);
+    // Each look is a fifth of a second.
+    (0..24).for_each(|_| group.look());
+    assert_eq!(group.trouble(0), "write to the memory: it is full");
+    group.look();
+    assert_eq!(group.nodes[0].1.status().trouble, None);
+}
+
+#[test]
+fn two_nodes_that_do_not_reach_each_other_take_the_lead_at_growing_intervals() {
+    let mut group = Group::new(&["a", "b"]);
+    let (first, _) = group.led_by(|_| true);
+    let (mut leader, mut times) = (first, Vec::new());
+    while times.len() < 12 {
+        let (began, standby) = (group.store.millis(), 1 - leader);
+        while group.leader() != Some(standby) {
+            group.look();
+            let seen = group.nodes[standby].1.status().lease;
+            if group.leader() == Some(leader) && seen.holder.node == ["a", "b"][leader] {
+                group.nodes[standby].1.depose(&seen, "it was not reached".to_owned());
+            }
+        }
+        times.push((group.store.millis() - began) / 1000);
+        leader = standby;
+    }
+    assert!(times[0] <= 1 && times[1] <= 6, "{times:?}");
+    assert!(times[4] >= 2 * times[2] && times[11] >= 160, "{times:?}");
+}
+
+#[test]
 fn a_leader_that_nobody_reaches_is_deposed_and_lets_others_go_first() {
     let mut group = Group::new(&["a", "b", "c"]);
     let (leader, _) = group.led_by(|_| true);
@@ -469,6 +506,16 @@ fn a_second_process_of_one_name_does_not_lead_and_says_why() {
     group.release(leader);
     let (next, _) = group.led_by(|_| true);
     assert_ne!(next, twin);
+    group.look();
+    assert_eq!(group.nodes[twin].1.status().trouble, None, "the next leader would hear of two");
+    // The other one dies, and nobody else is there.
+    let mut group = Group::new(&["a", "a"]);
+    let (leader, _) = group.led_by(|_| true);
+    (0..20).for_each(|_| group.look());
+    let twin = 1 - leader;
+    assert!(group.trouble(twin).starts_with("take part as node a"));
+    let _dead = group.nodes.remove(leader);
+    group.led_by(|_| true);
     // A process that is started again under its name is no twin of the one that ended.
     let mut group = Group::new(&["a"]);
     group.led_by(|_| true);

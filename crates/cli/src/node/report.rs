@@ -20,6 +20,9 @@ const TAKEN: Duration = Duration::from_secs(5);
 /// The silence after which another node is not asked.
 const SILENT: Duration = Duration::from_secs(600);
 
+/// The last changes of leader in which nodes are looked for that this one has not heard of.
+const REIGNS: usize = 20;
+
 /// Tells the leader of this node, again and again, for as long as it serves.
 pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Arc<str>>) {
     let Some(log) = node.log().cloned() else { return };
@@ -31,6 +34,8 @@ pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Ar
         token,
         instance,
         reach: Reach::default(),
+        leads: None,
+        gave_up: None,
         refused: None,
         refusal: None,
         said: None,
@@ -49,6 +54,10 @@ struct Reporter {
     /// A word that no other process has.
     instance: String,
     reach: Reach,
+    /// The epoch in which this node leads, and when it was first seen to.
+    leads: Option<(u64, Instant)>,
+    /// The epoch of a leader that this node has said it gives up.
+    gave_up: Option<u64>,
     /// Since when the leader refuses the name of this node.
     refused: Option<Instant>,
     /// Why the leader refuses the reports of this node.
@@ -70,23 +79,36 @@ enum Answered {
 impl Reporter {
     async fn look(&mut self) {
         let status = self.log.status();
-        if status.leads {
+        let epoch = status.lease.epoch;
+        self.leads = status.leads.then(|| self.leads.filter(|(of, _)| *of == epoch).unwrap_or((epoch, Instant::now())));
+        if let Some((_, since)) = self.leads {
             self.refusal = None;
+            self.forget_twin();
             self.reach.answered();
             self.log.note_unreached(None);
-            self.log.note_clock(clock_error_among(true, &self.others_behind()));
+            let behind = self.others_behind(since);
+            self.log.note_reached(!behind.is_empty());
+            self.log.note_clock(clock_error_among(true, &behind));
         } else if status.lease.epoch > 0 && !status.lease.is_free && status.lease.holder.node != self.log.node() {
             self.report_to(&status.lease).await;
         } else {
+            self.forget_twin();
             self.reach.answered();
             self.log.note_unreached(None);
         }
         self.say();
     }
 
-    /// By how much the leader's clock, this node's, is ahead of those of the others.
-    fn others_behind(&self) -> Vec<i64> {
-        self.node.roster().clocks().into_iter().map(i64::wrapping_neg).collect()
+    /// By how much the leader's clock, this node's, is ahead of those of the others, as they have reported since a moment.
+    fn others_behind(&self, since: Instant) -> Vec<i64> {
+        self.node.roster().clocks(since).into_iter().map(i64::wrapping_neg).collect()
+    }
+
+    /// No leader says any more that another process has the name of this node.
+    fn forget_twin(&mut self) {
+        if self.refused.take().is_some() {
+            self.log.note_twin(None);
+        }
     }
 
     async fn report_to(&mut self, lease: &LeaseRecord) {
@@ -101,18 +123,25 @@ impl Reporter {
                 let leader = &lease.holder;
                 let place = leader.address.as_deref().unwrap_or("no address");
                 let mut why = format!("reach the leader {} at {place}: {why}", leader.node);
+                let mut gives_up = None;
                 if self.reach.missed(lease.epoch, asked) {
+                    self.forget_twin();
                     let (others, names) = self.ask_others(lease).await;
-                    if self.reach.gives_up(Instant::now(), &others) {
-                        let reason = format!("{} could not {why}", self.log.node());
-                        tracing::warn!("{reason}; no other node reaches it, so this one takes the lead");
-                        self.log.depose(lease, reason);
-                    }
+                    // A leader that was reached once has told of all nodes.
+                    let knows_all = !self.node.roster().list().is_empty();
+                    let is_given_up = self.reach.gives_up(Instant::now(), &others, knows_all);
+                    gives_up = is_given_up.then(|| format!("{} could not {why}", self.log.node()));
                     if !names.is_empty() {
                         why = format!("{why}; {}", names.join(", "));
                     }
                 }
                 self.log.note_unreached(Some(why));
+                if let Some(reason) = gives_up {
+                    if self.gave_up.replace(lease.epoch) != Some(lease.epoch) {
+                        tracing::warn!("{reason}; no other node reaches it, so this one takes the lead");
+                    }
+                    self.log.depose(lease, reason);
+                }
             }
         }
     }
@@ -138,9 +167,7 @@ impl Reporter {
                 }
             }
         }
-        if self.refused.take().is_some_and(|since| since.elapsed() >= TAKEN) {
-            self.log.note_twin(None);
-        }
+        self.forget_twin();
     }
 
     /// Keeps what the leader says of the others, and compares clocks.
@@ -165,16 +192,30 @@ impl Reporter {
         }
     }
 
-    /// Asks the other nodes whether they reach the leader. In words, too.
+    /// Asks the other nodes whether they reach the leader. In words, too. Those that only the log names, because they have led, count if
+    /// they answer: they may be gone.
     async fn ask_others(&self, lease: &LeaseRecord) -> (Vec<Sight>, Vec<String>) {
-        let leader = lease.holder.node.as_str();
-        let mut asked = tokio::task::JoinSet::new();
-        for (name, report, silence) in self.node.roster().list() {
-            let Some(address) = report.address.filter(|_| name != leader && silence < SILENT) else { continue };
-            let (http, token, leader) = (self.node.http().clone(), self.token.clone(), leader.to_owned());
-            asked.spawn(async move { (sight(&http, token.as_deref(), &address, &name, &leader).await, name) });
+        let (leader, own) = (lease.holder.node.as_str(), self.log.node());
+        let known = self.node.roster().list().into_iter().filter(|(_, _, silence)| *silence < SILENT);
+        let known = known.map(|(name, report, _)| (name, report.address));
+        let mut others: Vec<(String, Option<String>, bool)> = known.map(|(name, at)| (name, at, true)).collect();
+        let log = self.log.clone();
+        let reigns = tokio::task::spawn_blocking(move || log.reigns(REIGNS)).await;
+        for reign in reigns.unwrap_or_else(|_| Ok(Vec::new())).unwrap_or_default() {
+            if !others.iter().any(|(name, ..)| *name == reign.node) {
+                others.push((reign.node, reign.address, false));
+            }
         }
-        let answers = asked.join_all().await;
+        let mut asked = tokio::task::JoinSet::new();
+        for (name, address, is_known) in others {
+            let Some(address) = address.filter(|_| name != leader && name != own) else { continue };
+            let (http, token, leader) = (self.node.http().clone(), self.token.clone(), leader.to_owned());
+            asked.spawn(async move {
+                let sight = sight(&http, token.as_deref(), &address, &name, &leader).await;
+                (is_known || sight != Sight::Silent).then_some((sight, name))
+            });
+        }
+        let answers: Vec<(Sight, String)> = asked.join_all().await.into_iter().flatten().collect();
         let words = |(sight, name): &(Sight, String)| match sight {
             Sight::Reaches => format!("{name} reaches it"),
             Sight::Misses => format!("{name} does not reach it, either"),

@@ -99,7 +99,12 @@ pub fn to_log(folder: &Path, place: &LogPlace, scripts: Option<Folders>) -> Resu
     drop(file);
     // Sealed first, so that no server goes on with it; unsealed if the rest fails.
     SqliteState::of_embedded(&database, last.turn)?;
-    let moved = put_state(&database, folder, &mut *log, last.turn);
+    let moved = put_state(&database, folder, &mut *log, last.turn).and_then(|bytes| {
+        // Workers that run on have heard of a leader of this epoch.
+        let begun = take_when_silent(&mut *log, "kelos move", None, lease.epoch)?;
+        log.release(&begun)?;
+        Ok(bytes)
+    });
     match moved {
         Ok(bytes) => Ok(MoveReport { entry: last.turn, turn: Some(last), events: before.last_seq, bytes, files, left }),
         Err(error) => {
@@ -178,7 +183,7 @@ pub fn to_file(place: &LogPlace, folder: &Path) -> Result<MoveReport, MoveError>
     let mut log = store.open()?;
     let database = folder.join("kelos.db");
     let mut state = SqliteState::open(&database)?;
-    let lease = take_when_silent(&mut *log, "kelos move", Some(SEALED))?;
+    let lease = take_when_silent(&mut *log, "kelos move", Some(SEALED), 0)?;
     let moved = follow_to_end(&mut state, &mut *log, folder).and_then(|()| {
         SharedFiles::new(definitions(folder)?).follow(&*state.reader())?;
         let position = state.position()?;
@@ -252,8 +257,14 @@ pub(super) fn unusable(store: &dyn LogStore, error: &LogError) -> StoreError {
     }
 }
 
-/// Takes the lease of a log on which no node leads. Programs that read less than `least` may not lead from then on.
-pub(super) fn take_when_silent(log: &mut dyn Log, node: &str, least: Option<u32>) -> Result<LeaseRecord, MoveError> {
+/// Takes the lease of a log on which no node leads, with an epoch beyond that of `after`. Programs that read less than `least` may not
+/// lead from then on.
+pub(super) fn take_when_silent(
+    log: &mut dyn Log,
+    node: &str,
+    least: Option<u32>,
+    after: u64,
+) -> Result<LeaseRecord, MoveError> {
     let before = log.lease()?;
     if before.writes() > FORM {
         let writes = before.writes();
@@ -268,11 +279,14 @@ pub(super) fn take_when_silent(log: &mut dyn Log, node: &str, least: Option<u32>
             return Err(refused(format!("take over the log: the node {leader} leads; stop all nodes first")));
         }
     }
+    // A new log begins with the forms of this program.
+    let (writes, own) = if before.epoch == 0 { (FORM, FORM) } else { (before.writes(), before.least()) };
     let holder = Holder {
         node: node.to_owned(),
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        writes: before.writes(),
-        least: least.unwrap_or_else(|| before.least()),
+        writes,
+        least: least.unwrap_or(own),
+        after,
         ..Holder::default()
     };
     let taken = log.take(&before, nonce(), &holder)?;
@@ -373,5 +387,41 @@ impl<T: Write> Write for DigestStream<T> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kelos_tls::Trust;
+
+    use super::super::append_tail;
+    use super::*;
+
+    #[test]
+    fn epochs_go_on_in_the_log_to_which_data_are_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        let mut lead = |file: &mut SqliteStore| file.lease("one", now, HOUR_MILLIS).unwrap().unwrap();
+        for _ in 0..20 {
+            let lease = lead(&mut file);
+            file.release(lease).unwrap();
+        }
+        let lease = lead(&mut file);
+        let register = ("b".to_owned(), "k".to_owned(), Some(serde_json::Value::Bool(true)));
+        write_registers(&mut file, lease, vec![register], now).unwrap();
+        drop(file);
+        let log = folder.path().join("log");
+        let place = LogPlace::new(&format!("file:{}", log.display()), &Trust::default());
+        let begins = || {
+            let begun = place.store().unwrap().open().unwrap().lease().unwrap();
+            assert!(begun.is_free && begun.epoch > lease.epoch && begun.writes() == FORM, "{begun:?}");
+        };
+        to_log(folder.path(), &place, None).unwrap();
+        begins();
+        // The store lost everything.
+        std::fs::remove_dir_all(&log).unwrap();
+        append_tail(&place, folder.path(), None).unwrap();
+        begins();
     }
 }

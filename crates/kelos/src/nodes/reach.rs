@@ -7,7 +7,8 @@ use kelos_store::log::{MOST_CLOCK_ERROR, clock_error};
 /// How long a leader that renews its lease may be out of reach before a node takes the lease from it, if no other node reaches it.
 const UNREACHED: Duration = Duration::from_secs(4);
 
-/// The same where other nodes are known and none of them answers: this node may be the one that is cut off.
+/// The same where no other node answers, or none is known because no leader has told this one of the others: it may be the one that is cut
+/// off.
 const UNREACHED_ALONE: Duration = Duration::from_secs(30);
 
 /// What another node says about the leader.
@@ -42,15 +43,16 @@ impl Reach {
         }
     }
 
-    /// Whether to take the lease from the leader, as far as others answer by now.
+    /// Whether to take the lease from the leader, as far as others answer by now. Without others it matters whether this node would know of
+    /// them.
     #[must_use]
-    pub fn gives_up(&self, now: Instant, others: &[Sight]) -> bool {
+    pub fn gives_up(&self, now: Instant, others: &[Sight], knows_all: bool) -> bool {
         let Some((_, since)) = self.0 else { return false };
         let passed = now.saturating_duration_since(since);
         if others.contains(&Sight::Reaches) || passed < UNREACHED {
             return false;
         }
-        others.is_empty() || others.contains(&Sight::Misses) || passed >= UNREACHED_ALONE
+        knows_all && others.is_empty() || others.contains(&Sight::Misses) || passed >= UNREACHED_ALONE
     }
 }
 
@@ -74,14 +76,16 @@ mod tests {
         let (began, mut reach) = (Instant::now(), Reach::default());
         let at = |seconds| began + Duration::from_secs(seconds);
         assert!(!reach.missed(7, at(0)) && !reach.missed(7, at(3)) && reach.missed(7, at(4)));
-        assert!(!reach.gives_up(at(3), &[]));
-        assert!(reach.gives_up(at(4), &[]), "there are two nodes");
-        assert!(reach.gives_up(at(4), &[Sight::Misses, Sight::Silent]));
-        assert!(!reach.gives_up(at(100), &[Sight::Misses, Sight::Reaches]), "this node is the one with a fault");
-        assert!(!reach.gives_up(at(4), &[Sight::Silent]) && reach.gives_up(at(30), &[Sight::Silent]));
+        assert!(!reach.gives_up(at(3), &[], true));
+        assert!(reach.gives_up(at(4), &[], true), "there are two nodes");
+        assert!(!reach.gives_up(at(29), &[], false) && reach.gives_up(at(30), &[], false), "there may be others");
+        assert!(reach.gives_up(at(4), &[Sight::Misses, Sight::Silent], true));
+        assert!(reach.gives_up(at(4), &[Sight::Misses], false), "one that the log names");
+        assert!(!reach.gives_up(at(100), &[Sight::Misses, Sight::Reaches], true), "this node is the one with a fault");
+        assert!(!reach.gives_up(at(4), &[Sight::Silent], true) && reach.gives_up(at(30), &[Sight::Silent], true));
         assert!(!reach.missed(8, at(40)), "another leader");
         reach.answered();
-        assert!(!reach.gives_up(at(90), &[]));
+        assert!(!reach.gives_up(at(90), &[], true));
     }
 
     #[test]

@@ -176,9 +176,11 @@ pub fn append_tail(place: &LogPlace, folder: &Path, discard_from: Option<u64>) -
     if log.ends()?.last == 0 {
         let (_, mut copy) = state.copy(folder)?;
         log.put_snapshot(position.entry, &mut copy)?;
+        let lease = take_when_silent(&mut *log, "kelos recover", None, position.epoch)?;
+        log.release(&lease)?;
         return Ok(report(position.entry));
     }
-    let lease = take_when_silent(&mut *log, "kelos recover", None)?;
+    let lease = take_when_silent(&mut *log, "kelos recover", None, position.epoch)?;
     let reign = Reign {
         epoch: lease.epoch,
         node: lease.holder.node.clone(),

@@ -67,22 +67,24 @@ impl Roster {
         Ok(())
     }
 
-    /// Takes what the leader has told of a node, which it heard of so long ago.
+    /// Takes what the leader has told of a node, which it heard of so long ago. Its clock was compared with the leader's, which says nothing
+    /// once another one leads.
     pub fn learn(&self, node: &str, report: NodeReport, heard: Duration) {
         let Some(heard) = Instant::now().checked_sub(heard) else { return };
         let mut nodes = self.nodes();
         if nodes.len() < MOST || nodes.contains_key(node) {
-            nodes.insert(node.to_owned(), (report, heard));
+            nodes.insert(node.to_owned(), (NodeReport { clock_ahead: None, ..report }, heard));
         }
     }
 
-    /// By how many milliseconds the clocks of the others are ahead of the leader's, as of their last reports.
+    /// By how many milliseconds the clocks of the others are ahead of that of this process, to which they have reported since a moment, and
+    /// not long ago.
     #[must_use]
-    pub fn clocks(&self) -> Vec<i64> {
+    pub fn clocks(&self, since: Instant) -> Vec<i64> {
         let nodes = self.nodes();
         nodes
             .values()
-            .filter(|(_, heard)| heard.elapsed() < RECENT)
+            .filter(|(_, heard)| *heard >= since && heard.elapsed() < RECENT)
             .filter_map(|(report, _)| report.clock_ahead)
             .collect()
     }
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_second_process_of_a_name_is_refused_while_the_first_is_alive() {
-        let roster = Roster::default();
+        let (roster, began) = (Roster::default(), Instant::now());
         assert_eq!(roster.note("n", report("one")), Ok(()));
         assert_eq!(roster.note("n", report("two")), Err(Some("http://one".to_owned())));
         assert_eq!(roster.note("n", report("one")), Ok(()));
@@ -138,6 +140,9 @@ mod tests {
         // It ended a while ago.
         roster.learn("n", report("one"), GONE);
         assert_eq!(roster.note("n", report("two")), Ok(()));
-        assert_eq!(roster.clocks(), [3]);
+        assert_eq!(roster.clocks(began), [3]);
+        assert_eq!(roster.clocks(Instant::now()), [], "another node may have led since");
+        roster.learn("n", report("two"), Duration::ZERO);
+        assert_eq!(roster.clocks(began), [], "that was compared with another clock");
     }
 }

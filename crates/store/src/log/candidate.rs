@@ -18,6 +18,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How many times an extra wait it is until that is forgotten.
 const REMEMBERED: u32 = 16;
 
+/// How long a node leads, and is heard of, until it is no fault of its own that another one takes the lease from it.
+const LASTING: Duration = Duration::from_secs(20);
+
 /// The reasons for which a node does not compete, each completing "failed to …", and what it waits for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Candidate {
@@ -29,8 +32,12 @@ pub(super) struct Candidate {
     pub(super) clock_of_store: Option<String>,
     /// Its clock differs from those of the other nodes.
     pub(super) clock_of_nodes: Option<String>,
-    /// Another process has its name.
-    pub(super) twin: Option<String>,
+    /// Another process of its name leads.
+    pub(super) leading_twin: Option<String>,
+    /// The leader hears of another process of its name.
+    pub(super) reported_twin: Option<String>,
+    /// Whether other nodes reached it when it led last.
+    pub(super) is_reached: bool,
     /// The leader that can't be reached, and the reason for taking the lease from it although it is renewed.
     pub(super) deposes: Option<((u64, u64), String)>,
     /// The leader can't be reached. That alone keeps nobody from leading.
@@ -46,10 +53,18 @@ struct Deferral {
     at: Duration,
 }
 
+impl Deferral {
+    /// Whether it is not forgotten by now.
+    fn counts(&self, now: Duration) -> bool {
+        now < self.at + self.wait * REMEMBERED
+    }
+}
+
 impl Candidate {
     /// The obstacle that keeps the node from leading; none if it may compete.
     pub(super) fn obstacle(&self) -> Option<&String> {
-        self.own.as_ref().or(self.twin.as_ref()).or(self.clock())
+        let twin = self.leading_twin.as_ref().or(self.reported_twin.as_ref());
+        self.own.as_ref().or(twin).or(self.clock())
     }
 
     /// What is wrong with its clock. That of the store decides where it tells the time.
@@ -57,9 +72,18 @@ impl Candidate {
         if self.tells_time { self.clock_of_store.as_ref() } else { self.clock_of_nodes.as_ref() }
     }
 
+    /// Another node, which did not reach this one, took the lease from it after a time. Two that can't reach each other get longer waits
+    /// each time. One that the others reach keeps its own, so that a node with a fault can't make it wait.
+    pub(super) fn was_deposed(&mut self, now: Duration, led_for: Duration, lease_lasts: Duration) {
+        match &mut self.deferral {
+            Some(last) if last.counts(now) && self.is_reached && led_for >= LASTING => last.at = now,
+            _ => self.defer(now, lease_lasts),
+        }
+    }
+
     /// Has others go first, for twice as long each time that it happens again soon.
     pub(super) fn defer(&mut self, now: Duration, lease_lasts: Duration) {
-        let wait = match self.deferral.filter(|last| now < last.at + last.wait * REMEMBERED) {
+        let wait = match self.deferral.filter(|last| last.counts(now)) {
             Some(last) => (last.wait * 2).min(LONGEST_WAIT.max(lease_lasts * FIRST_WAIT)),
             None => lease_lasts * FIRST_WAIT,
         };
@@ -68,8 +92,7 @@ impl Candidate {
 
     /// How much longer than others it waits before it takes a lease.
     pub(super) fn extra_wait(&self, now: Duration) -> Duration {
-        let counts = |last: &Deferral| now < last.at + last.wait * REMEMBERED;
-        self.deferral.filter(counts).map_or(Duration::ZERO, |last| last.wait)
+        self.deferral.filter(|last| last.counts(now)).map_or(Duration::ZERO, |last| last.wait)
     }
 
     /// The reason for taking a lease from a leader that renews it.
@@ -111,6 +134,19 @@ mod tests {
         assert_eq!(candidate.extra_wait(second(601)).as_secs(), 5);
         (0..20).for_each(|_| candidate.defer(second(602), LASTS));
         assert_eq!(candidate.extra_wait(second(603)), LONGEST_WAIT);
+    }
+
+    #[test]
+    fn a_leader_that_others_reach_waits_no_longer_each_time() {
+        let (mut reached, mut alone) = (Candidate { is_reached: true, ..Candidate::default() }, Candidate::default());
+        let second = Duration::from_secs;
+        for at in [100, 130, 160] {
+            reached.was_deposed(second(at), second(30), LASTS);
+            alone.was_deposed(second(at), second(30), LASTS);
+        }
+        assert_eq!((reached.extra_wait(second(161)).as_secs(), alone.extra_wait(second(161)).as_secs()), (5, 20));
+        reached.was_deposed(second(165), second(5), LASTS);
+        assert_eq!(reached.extra_wait(second(166)).as_secs(), 10, "its own take-over did not last");
     }
 
     #[test]

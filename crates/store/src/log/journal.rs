@@ -23,6 +23,9 @@ use crate::unreadable::UnreadableRow;
 /// How long a leader waits for the store to hear that it gives the lead back.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How often a node that is unfit tests whether it is fit again: that writes to its disk.
+const TEST_EVERY: Duration = Duration::from_secs(5);
+
 /// How often a leader that begins follows the log to its end at once, if entries of the leader before come first.
 const PLUG_ROUNDS: u32 = 16;
 
@@ -61,6 +64,8 @@ pub struct LogJournal<S> {
     writes: u32,
     /// The keeper, where no thread runs it: then it works whenever the journal is asked for the lease.
     keeper: Option<Keeper>,
+    /// When it was last found unfit, by the monotonic clock, and why; none while it is fit.
+    unfit: Option<(Duration, StoreError)>,
     /// Whether the local state may lack entries of this node itself.
     is_behind: bool,
     lasts: Duration,
@@ -149,6 +154,7 @@ impl<S: LocalState + 'static> LogJournal<S> {
             holder,
             writes: form,
             keeper: None,
+            unfit: None,
             is_behind: false,
             lasts: timing.lasts,
         };
@@ -184,18 +190,33 @@ impl<S: LocalState + 'static> LogJournal<S> {
         outcome
     }
 
-    /// Fails for as long as the local state can't be written, or has another past than the log.
+    /// Fails for as long as the local state can't be written, or has another past than the log, as of the last test.
     fn is_fit(&mut self) -> Result<(), StoreError> {
         if self.view.state().candidate.own.is_none() {
+            self.unfit = None;
             return Ok(());
         }
         self.view.state().wanted_until = Duration::ZERO;
-        let folder = self.replica.folder.clone();
-        self.replica.state().test_write(&folder)?;
-        while self.replica.follow(&mut *self.log)? > 0 {}
-        self.replica.is_true_to(&mut *self.log)?;
+        let now = (self.monotonic)();
+        if let Some((_, why)) = self.unfit.as_ref().filter(|(tested, _)| now < *tested + TEST_EVERY) {
+            return Err(why.clone());
+        }
+        if let Err(why) = self.test() {
+            self.unfit = Some((now, why.clone()));
+            return Err(why);
+        }
+        self.unfit = None;
         self.view.state().candidate.own = None;
         Ok(())
+    }
+
+    /// Tests whether the local state is that of the log, and can be written.
+    fn test(&mut self) -> Result<(), StoreError> {
+        // One that is ahead is not written to for that.
+        self.replica.is_true_to(&mut *self.log)?;
+        self.replica.state().test_write(&self.replica.folder)?;
+        while self.replica.follow(&mut *self.log)? > 0 {}
+        self.replica.is_true_to(&mut *self.log)
     }
 
     /// An outcome of reading the local state while it leads.

@@ -117,7 +117,11 @@ pub struct Keeper {
     view: Arc<LeaseView>,
     /// The time since which the lease has looked the same.
     same_since: Option<Duration>,
+    /// When the taking that the lease shows was first seen.
+    taking_since: Duration,
     renewed_at: Duration,
+    /// When this node last began to lead.
+    led_since: Duration,
     /// The epochs and random numbers of the last takings of this node: one that was confirmed, and those whose answers were lost.
     own_takings: Vec<(u64, u64)>,
     wall: WallClock,
@@ -154,7 +158,9 @@ impl Keeper {
             nonce,
             view,
             same_since: None,
+            taking_since: Duration::ZERO,
             renewed_at: Duration::ZERO,
+            led_since: Duration::ZERO,
             own_takings: Vec::new(),
             wall,
             clock_read_at: None,
@@ -286,7 +292,7 @@ impl Keeper {
     fn challenge(&mut self, wanted: bool) -> Result<(), LogError> {
         let record = self.log.lease()?;
         let now = (self.monotonic)();
-        self.look_for_twin(&record);
+        let was_before = self.was_before(&record);
         let (is_same, extra, deposes) = {
             let mut state = self.view.state();
             let is_same = state.seen == record && self.same_since.is_some();
@@ -295,17 +301,24 @@ impl Keeper {
             }
             let is_news = !state.seen.is_same_taking(&record);
             state.seen = record.clone();
-            if is_news && record.holder.deposed.is_some() && self.was_before(&record) {
-                // The others could not reach it, and it may not know why.
-                state.candidate.defer(now, self.timing.lasts);
+            if is_news {
+                self.taking_since = now;
             }
-            let deposes = state.candidate.deposes(&record).map(str::to_owned);
-            (is_same, state.candidate.extra_wait(now), deposes)
+            if is_news && record.holder.deposed.is_some() && was_before {
+                // The others could not reach it, and it may not know why.
+                let led_for = now.saturating_sub(self.led_since);
+                state.candidate.was_deposed(now, led_for, self.timing.lasts);
+            }
+            let extra = state.candidate.extra_wait(now);
+            let has_waited = now.saturating_sub(self.taking_since) >= extra;
+            let deposes = state.candidate.deposes(&record).filter(|_| has_waited).map(str::to_owned);
+            (is_same, extra, deposes)
         };
         if !is_same {
             self.same_since = Some(now);
         }
         let unchanged = self.same_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        self.look_for_twin(&record, unchanged);
         let reason = if record.epoch == 0 {
             "the first leader"
         } else if record.is_free && unchanged >= extra {
@@ -340,10 +353,15 @@ impl Keeper {
         self.own_takings.iter().any(|(epoch, _)| *epoch + 1 == record.epoch)
     }
 
-    /// Notes that another process with the name of this node leads: its lease goes on being renewed.
-    fn look_for_twin(&mut self, record: &LeaseRecord) {
+    /// Notes that another process with the name of this node leads: its lease goes on being renewed. It is forgotten when another node
+    /// leads, which hears of both processes if there are two, and when nobody leads for the time of a lease.
+    fn look_for_twin(&mut self, record: &LeaseRecord, unchanged: Duration) {
         let is_own = self.own_takings.contains(&(record.epoch, record.nonce));
-        if record.epoch == 0 || record.is_free || is_own || record.holder.node != self.holder.node {
+        let is_named_so = record.holder.node == self.holder.node;
+        if unchanged >= self.timing.lasts || !record.is_free && (is_own || !is_named_so) {
+            self.view.state().candidate.leading_twin = None;
+        }
+        if record.epoch == 0 || record.is_free || is_own || !is_named_so {
             self.twin = (LeaseRecord::default(), 0);
             return;
         }
@@ -352,7 +370,7 @@ impl Keeper {
         self.twin = (record.clone(), seen);
         if seen >= RENEWALS_OF_TWIN {
             let words = twin_words(&self.holder.node, record.holder.address.as_deref());
-            self.view.state().candidate.twin = Some(words);
+            self.view.state().candidate.leading_twin = Some(words);
         }
     }
 
@@ -376,6 +394,9 @@ impl Keeper {
         let nonce = (self.nonce)();
         let taken = self.log.take(seen, nonce, &holder);
         let own = (seen.epoch + 1, nonce);
+        if seen.is_free || !self.own_takings.contains(&(seen.epoch, seen.nonce)) {
+            self.led_since = sent;
+        }
         match taken {
             Ok(None) => {}
             Ok(Some(_)) => self.own_takings = vec![own],

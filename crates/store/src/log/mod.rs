@@ -59,6 +59,10 @@ pub struct Holder {
     /// The reason for which it took the lease from a leader that renewed it; none if it took it from nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
+    /// The epoch beyond which it takes the lease, for data that come from elsewhere: workers hear no leader of an older epoch than one that
+    /// has answered them. 0 where the log goes on; it is not stored.
+    #[serde(skip)]
+    pub after: u64,
 }
 
 impl LeaseRecord {
@@ -100,7 +104,8 @@ impl LeaseRecord {
     /// The record of a holder who takes it next.
     #[must_use]
     pub fn taken_by(&self, nonce: u64, holder: &Holder) -> LeaseRecord {
-        LeaseRecord { epoch: self.epoch + 1, nonce, renewals: 0, is_free: false, holder: holder.clone() }
+        let epoch = self.epoch.max(holder.after) + 1;
+        LeaseRecord { epoch, nonce, renewals: 0, is_free: false, holder: Holder { after: 0, ..holder.clone() } }
     }
 
     /// The record after a renewal.

@@ -225,21 +225,24 @@ impl LogState {
 
     /// Notes that another process, at an address, has the name of this node, or that none has.
     pub fn note_twin(&self, found: Option<Option<&str>>) {
-        self.view.state().candidate.twin = found.map(|address| twin_words(&self.node, address));
+        self.view.state().candidate.reported_twin = found.map(|address| twin_words(&self.node, address));
         self.view.wake();
     }
 
-    /// Notes why the leader can't be reached; nothing if it can.
+    /// Notes why the leader can't be reached; nothing if it can. Either way the lease is not taken from it before that is asked for again.
     pub fn note_unreached(&self, why: Option<String>) {
         let mut state = self.view.state();
-        if why.is_none() {
-            state.candidate.deposes = None;
-        }
+        state.candidate.deposes = None;
         state.candidate.unreached = why;
     }
 
+    /// Notes whether other nodes reach this one, which leads.
+    pub fn note_reached(&self, is_reached: bool) {
+        self.view.state().candidate.is_reached = is_reached;
+    }
+
     /// Takes the lease from a leader that renews it, for a reason, unless it has changed since it was seen. Safe at any time: the log refuses
-    /// the epoch of before.
+    /// the epoch of before. A node from which the lease was taken so itself waits for longer.
     pub fn depose(&self, seen: &LeaseRecord, reason: String) {
         self.view.state().candidate.deposes = Some(((seen.epoch, seen.nonce), reason));
         self.view.wake();

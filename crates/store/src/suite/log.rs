@@ -15,6 +15,7 @@ pub fn log_suite(fresh: &mut dyn FnMut() -> Box<dyn LogStore>) {
         ("an empty log answers", an_empty_log_answers),
         ("a lease is taken once", a_lease_is_taken_once),
         ("a lease that is given back is taken at once", a_lease_is_given_back),
+        ("epochs go on where others ended", epochs_go_on),
         ("of many who take the lease one gets it", one_of_many_gets_it),
         ("entries are read in order", entries_are_read_in_order),
         ("a stale epoch appends nothing", a_stale_epoch_appends_nothing),
@@ -112,6 +113,17 @@ fn a_lease_is_given_back(store: &dyn LogStore) {
     assert_eq!((taken.epoch, taken.is_free), (2, false));
     let mut third = store.open().unwrap();
     assert_eq!(third.lease().unwrap(), taken);
+}
+
+fn epochs_go_on(store: &dyn LogStore) {
+    let mut log = store.open().unwrap();
+    let seen = log.lease().unwrap();
+    let lease = log.take(&seen, 7, &Holder { after: 57, ..holder("first") }).unwrap().expect("nothing has changed");
+    assert_eq!((lease.epoch, &log.lease().unwrap()), (58, &lease));
+    log.append(58, 1, b"one").unwrap();
+    let lease = log.take(&lease, 8, &Holder { after: 57, ..holder("second") }).unwrap().expect("nothing has changed");
+    assert_eq!((lease.epoch, &log.lease().unwrap()), (59, &lease));
+    log.append(59, 2, b"two").unwrap();
 }
 
 fn one_of_many_gets_it(store: &dyn LogStore) {
