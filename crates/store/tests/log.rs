@@ -506,6 +506,9 @@ fn a_second_process_of_one_name_does_not_lead_and_says_why() {
     group.release(leader);
     let (next, _) = group.led_by(|_| true);
     assert_ne!(next, twin);
+    group.disks[leader].fill(true);
+    assert!(next == 2 || group.write(next).is_err());
+    group.led_by(|node| node == 2);
     group.look();
     assert_eq!(group.nodes[twin].1.status().trouble, None, "the next leader would hear of two");
     // The other one dies, and nobody else is there.
