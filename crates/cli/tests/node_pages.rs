@@ -131,7 +131,7 @@ fn a_node_with_another_key_of_sessions_is_none_and_runs_commands_by_a_token() {
     let second = node_with(&log, &two, "two", &["--auth", "--token-file", "worker.token"]);
     let workers = [&["workers", "--json"], &owner[..]].concat();
     within(PATIENCE, "both nodes run commands", || {
-        (one.run(&workers).out.matches("\"connected\":true").count() == 2).then_some(())
+        (one.run(&workers).out.matches("\"remote\":true").count() == 2).then_some(())
     });
     let found: Value = serde_json::from_str(&one.run(&[&["nodes", "--json"], &owner[..]].concat()).out).expect("nodes");
     assert_eq!(found["nodes"].as_array().map(Vec::len), Some(1), "{found}");

@@ -110,7 +110,7 @@ fn a_second_process_of_a_node_that_leads_is_refused() {
 
 /// Two nodes, of which each has written what the other one lacks: the log lost its end, and went on.
 fn forked() -> (Nodes, u64) {
-    // Without workers, each turn is one of this test.
+    // That a worker has come would be a turn, too.
     let mut nodes = Nodes::of_file(2).with(0, &["--at-a-time", "0"]).with(1, &["--at-a-time", "0"]);
     nodes.all[0].start();
     nodes.led();

@@ -343,6 +343,7 @@ impl Group {
     }
 
     /// The first node that leads, and after how many milliseconds.
+    #[track_caller]
     fn led_by(&mut self, is_wanted: impl Fn(usize) -> bool) -> (usize, i64) {
         let began = self.store.millis();
         for _ in 0..1000 {

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the leader may refuse the name of this node before it is another process's: one that just ended is known for a while.
 const TAKEN: Duration = Duration::from_secs(5);
 
+/// The interval at which a node reports to a leader that refuses it: each time is on the leader's record.
+const REFUSED_EVERY: Duration = Duration::from_secs(10);
+
 /// The silence after which another node is not asked.
 const SILENT: Duration = Duration::from_secs(600);
 
@@ -38,6 +41,7 @@ pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Ar
         gave_up: None,
         refused: None,
         refusal: None,
+        rests: None,
         said: None,
     };
     loop {
@@ -62,6 +66,8 @@ struct Reporter {
     refused: Option<Instant>,
     /// Why the leader refuses the reports of this node.
     refusal: Option<String>,
+    /// The epoch of a leader that refuses the reports, and until when it gets none.
+    rests: Option<(u64, Instant)>,
     /// The trouble that was logged.
     said: Option<String>,
 }
@@ -113,11 +119,14 @@ impl Reporter {
 
     async fn report_to(&mut self, lease: &LeaseRecord) {
         let asked = Instant::now();
+        if self.rests.is_some_and(|(of, until)| of == lease.epoch && asked < until) {
+            return;
+        }
         match self.tell(lease).await {
             Ok(answered) => {
                 self.reach.answered();
                 self.log.note_unreached(None);
-                self.take(answered);
+                self.take(answered, lease.epoch);
             }
             Err(why) => {
                 let leader = &lease.holder;
@@ -146,7 +155,8 @@ impl Reporter {
         }
     }
 
-    fn take(&mut self, answered: Answered) {
+    /// Takes the answer of the leader of an epoch.
+    fn take(&mut self, answered: Answered, epoch: u64) {
         match answered {
             Answered::NameTaken(by) => {
                 let since = *self.refused.get_or_insert_with(Instant::now);
@@ -156,6 +166,7 @@ impl Reporter {
                 return;
             }
             Answered::Refused(why) => {
+                self.rests = Some((epoch, Instant::now() + REFUSED_EVERY));
                 self.refusal = Some(format!(
                     "report to the leader: {why}; nodes that require credentials have the same session.key: copy that of the leader's state"
                 ));

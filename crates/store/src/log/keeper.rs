@@ -357,11 +357,12 @@ impl Keeper {
     /// leads, which hears of both processes if there are two, and when nobody leads for the time of a lease.
     fn look_for_twin(&mut self, record: &LeaseRecord, unchanged: Duration) {
         let is_own = self.own_takings.contains(&(record.epoch, record.nonce));
-        let is_named_so = record.holder.node == self.holder.node;
-        if unchanged >= self.timing.lasts || !record.is_free && (is_own || !is_named_so) {
+        let is_silent = unchanged >= self.timing.lasts;
+        let is_of_another = is_own || record.holder.node != self.holder.node;
+        if is_silent || !record.is_free && is_of_another {
             self.view.state().candidate.leading_twin = None;
         }
-        if record.epoch == 0 || record.is_free || is_own || !is_named_so {
+        if is_silent || record.epoch == 0 || record.is_free || is_of_another {
             self.twin = (LeaseRecord::default(), 0);
             return;
         }
