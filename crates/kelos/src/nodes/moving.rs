@@ -402,7 +402,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut file = SqliteStore::open(folder.path().join("kelos.db")).unwrap();
         let now = Timestamp::UNIX_EPOCH;
-        let mut lead = |file: &mut SqliteStore| file.lease("one", now, HOUR_MILLIS).unwrap().unwrap();
+        let lead = |file: &mut SqliteStore| file.lease("one", now, HOUR_MILLIS).unwrap().unwrap();
         for _ in 0..20 {
             let lease = lead(&mut file);
             file.release(lease).unwrap();

@@ -141,8 +141,8 @@ mod tests {
         roster.learn("n", report("one"), GONE);
         assert_eq!(roster.note("n", report("two")), Ok(()));
         assert_eq!(roster.clocks(began), [3]);
-        assert_eq!(roster.clocks(Instant::now()), [], "another node may have led since");
+        assert!(roster.clocks(Instant::now()).is_empty(), "another node may have led since");
         roster.learn("n", report("two"), Duration::ZERO);
-        assert_eq!(roster.clocks(began), [], "that was compared with another clock");
+        assert!(roster.clocks(began).is_empty(), "that was compared with another clock");
     }
 }
