@@ -22,7 +22,7 @@ pub(crate) const OWNER: &str = "owner.token";
 pub(crate) const SESSIONS: &str = "session.key";
 
 /// The options of a server about who may come in.
-#[derive(clap::Args, Default)]
+#[derive(Clone, clap::Args, Default)]
 pub(crate) struct AccessOptions {
     /// Require a credential for everything: people sign in, programs show tokens. `kelos user add` and `kelos token add` make them.
     /// Rules in "access" of --config require it, too

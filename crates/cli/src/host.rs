@@ -288,6 +288,11 @@ impl Pages {
     pub(crate) fn allowing(self, allowed: AllowList) -> Pages {
         Pages { allowed, ..self }
     }
+
+    /// Those of a worker that is a node: it trusts these, its projects may use what is in this list, and these are its rules of access.
+    pub(crate) fn of_worker(trust: Trust, allowed: AllowList, rules: Option<Rules>) -> Pages {
+        Pages { trust, allowed, rules, ..Pages::default() }
+    }
 }
 
 /// The place of `--outputs`.

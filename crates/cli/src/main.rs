@@ -90,7 +90,6 @@ mod verify;
 mod watch;
 mod why;
 mod worker;
-mod worker_line;
 mod workers;
 
 use std::ffi::OsString;

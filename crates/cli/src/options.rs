@@ -10,6 +10,7 @@ use kelos_model::Arguments;
 use kelos_model::history::HistorySettings;
 use kelos_model::json;
 use kelos_model::secret::AllowList;
+use kelos_trust::Rules;
 use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
@@ -68,7 +69,7 @@ pub(crate) struct OneSlot {
 #[derive(clap::Args)]
 pub(crate) struct AllowOptions {
     /// JSON file with the secrets and users of the system that projects may use on this machine, as for `kelos serve`; and, of a worker
-    /// with --server, how long it keeps the folders of its runs
+    /// with --server, how long it keeps the folders of its runs; of one with --store, the rules of access
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
 }
@@ -82,6 +83,11 @@ impl AllowOptions {
     /// How long the folders of runs are kept on this machine; none where the file does not say it.
     pub(crate) fn history(&self) -> Result<Option<HistorySettings>, Failure> {
         self.parsed(HistorySettings::find).map(Option::flatten)
+    }
+
+    /// The rules of access to a worker that is a node; none where the file has none.
+    pub(crate) fn rules(&self) -> Result<Option<Rules>, Failure> {
+        self.parsed(|text| Rules::parse(text).map_err(|error| error.to_string())).map(Option::flatten)
     }
 
     /// The file as it is understood; none without a file.

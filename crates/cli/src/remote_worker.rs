@@ -6,7 +6,7 @@ use kelos::history::WorkerHistory;
 use kelos::local_executors;
 use kelos_engine::secrets::Secrets;
 use kelos_executors::local::OutputCopies;
-use kelos_executors::workers::{Disk, RemoteLine, Worker, WorkerHome};
+use kelos_executors::workers::{Disk, RemoteLine, Worker, WorkerHome, WorkerLine};
 use kelos_storage::{Storage, StorageConfig};
 use kelos_wire::RemoteWorkerDto;
 
@@ -15,7 +15,6 @@ use crate::machine::{hostname, launcher};
 use crate::own_metrics::OwnMetrics;
 use crate::trust::TrustOptions;
 use crate::worker::{self, WorkerArgs};
-use crate::worker_line::WorkerLine;
 use crate::{folder, host, logging, store_worker, text};
 
 /// Runs jobs of a folder, or of a server if one is named.
@@ -29,6 +28,12 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
         _ => {}
     }
     args.shared.name.refuse_alone()?;
+    let served = args.transport.first().or(args.access.auth.then_some("--auth"));
+    if let Some(option) = served {
+        return Err(Failure::usage(format!(
+            "use {option}: expected --store, too; only workers over a log are servers"
+        )));
+    }
     if args.server.is_empty() { worker::run(args) } else { run_for(args) }
 }
 
@@ -38,14 +43,14 @@ fn run_for(args: &WorkerArgs) -> Result<u8, Failure> {
     let (allowed, settings) = (args.allowed.read()?, args.allowed.history()?);
     let line = line(&args.server, &args.trust)?;
     let first = line.first();
-    let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(&first), Ok)?)
+    let home = std::path::absolute(args.home.clone().map_or_else(|| usual_home(&line.named()), Ok)?)
         .map_err(|error| Failure::usage(format!("find the folder of --dir: {error}")))?;
     let dir = folder::existing("folder of commands", &args.dir)?;
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
     let _logging = logging::start(logging::USUAL, None)?;
     let storage = Storage::new(StorageConfig { trust: args.trust.read()?, ..StorageConfig::from_env() });
     let copies = host::outputs(args.outputs.as_deref(), &storage)?;
-    let disk = Disk::take(&home, &first).map_err(|error| {
+    let disk = Disk::take(&home, &line.named()).map_err(|error| {
         Failure::bad(error.to_string())
             .hint("--dir names another folder: each worker of a machine needs its own, and so does each server")
     })?;
@@ -78,8 +83,8 @@ fn run_for(args: &WorkerArgs) -> Result<u8, Failure> {
 
 /// The line to the servers that were named, with the token and the trust of these options.
 fn line(servers: &[String], trust: &TrustOptions) -> Result<WorkerLine, Failure> {
-    let named = servers.iter().map(|server| RemoteLine::address(server));
-    let named: Vec<String> = named.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))?;
+    let named = WorkerLine::addresses(servers.iter().map(String::as_str));
+    let named = named.map_err(|error| Failure::usage(error.to_string()))?;
     if let Some(base) = named.iter().find(|base| base.starts_with("http://")).filter(|_| trust.has_pin()) {
         return Err(Failure::usage(format!("use the server {base}: a pin is given, expected https://")));
     }
@@ -88,18 +93,8 @@ fn line(servers: &[String], trust: &TrustOptions) -> Result<WorkerLine, Failure>
 }
 
 /// The folder of runs of a worker that is given none.
-fn usual_home(server: &str) -> Result<PathBuf, Failure> {
-    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
-    let named: String = server
-        .split("://")
-        .last()
-        .unwrap_or_default()
-        .chars()
-        .map(|letter| if letter.is_alphanumeric() { letter } else { '-' })
-        .collect();
-    let state = state.map(|state| state.join("kelos/worker").join(named));
-    state.ok_or_else(|| {
+fn usual_home(servers: &[String]) -> Result<PathBuf, Failure> {
+    Disk::usual(servers, None).ok_or_else(|| {
         Failure::usage("find a folder for runs: neither XDG_STATE_HOME nor HOME is set").hint("name one with --dir")
     })
 }

@@ -9,7 +9,7 @@ use kelos_tls::{ServerCertificate, ServerFiles};
 use crate::failure::Failure;
 
 /// The options of how a server is reached.
-#[derive(Default, clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 #[command(next_help_heading = "Transport")]
 pub(crate) struct TransportOptions {
     /// File of the certificate to show, with those up to its authority, in PEM; the server speaks HTTPS then. The file
@@ -63,6 +63,17 @@ impl Reach {
 }
 
 impl TransportOptions {
+    /// The first of these options that is used.
+    pub(crate) fn first(&self) -> Option<&'static str> {
+        let used = [
+            ("--tls-cert", self.tls_cert.is_some()),
+            ("--trusted-proxy", !self.trusted_proxy.is_empty()),
+            ("--host", !self.host.is_empty()),
+            ("--insecure", self.insecure),
+        ];
+        used.into_iter().find_map(|(name, is_used)| is_used.then_some(name))
+    }
+
     /// Reads the options, and refuses to open the server to others if it is not protected.
     pub(crate) fn reach(&self, bind: IpAddr, has_authentication: bool) -> Result<Reach, Failure> {
         let named = self.trusted_proxy.iter().map(String::as_str);

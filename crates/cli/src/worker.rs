@@ -20,6 +20,7 @@ use kelos_tls::Fingerprint;
 use kelos_wire::{AssignmentDto, ListDto, OfferRequest, WorkflowDto};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::access::AccessOptions;
 use crate::address::{Query, escape};
 use crate::apps::Apps;
 use crate::client::Client;
@@ -31,6 +32,7 @@ use crate::node::StoreOptions;
 use crate::options::{AllowOptions, Lease};
 use crate::own_metrics::OwnMetrics;
 use crate::signals::{Signals, explain_at_hangup};
+use crate::transport::TransportOptions;
 use crate::trust::TrustOptions;
 use crate::{folder, logging, text};
 
@@ -69,10 +71,14 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "URL", requires = "server", value_hint = clap::ValueHint::Url)]
     pub(crate) outputs: Option<String>,
     /// Address at which this worker answers /metrics, /health/live and /health/ready, such as 127.0.0.1:9475 [default: none]
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "store")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) shared: StoreOptions,
+    #[command(flatten)]
+    pub(crate) access: AccessOptions,
+    #[command(flatten)]
+    pub(crate) transport: TransportOptions,
     #[command(flatten)]
     pub(crate) trust: TrustOptions,
 }
@@ -300,11 +306,13 @@ pub(crate) struct Line {
 }
 
 impl Door for Line {
-    async fn say(&self, worker: &str, offer: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
+    async fn say(&self, worker: &str, offer: &OfferRequest, patience: Duration) -> Result<AssignmentDto, NoAnswer> {
         let fleet = self.fleet.clone();
         let place = tokio::task::spawn_blocking(move || fleet.find()).await;
         let place = place.map_err(|error| NoAnswer::Away(error.to_string()))?.map_err(nobody)?;
-        let answer = self.ask(&place, worker, offer).await.inspect_err(|_| self.fleet.lost(&place));
+        let answer = tokio::time::timeout(patience, self.ask(&place, worker, offer)).await;
+        let answer = answer.unwrap_or_else(|_| Err(NoAnswer::Away("get an answer from the leader in time".to_owned())));
+        let answer = answer.inspect_err(|_| self.fleet.lost(&place));
         self.read(&place, answer?)
     }
 }

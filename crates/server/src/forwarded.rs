@@ -31,6 +31,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const CATCH_UP: Duration = Duration::from_secs(5);
 /// How long the leader may take to answer: workers wait for something to do.
 const ANSWER: Duration = Duration::from_secs(120);
+/// The interval at which a node that waits for an answer looks whether the leader was replaced.
+const LOOK_FOR_NEXT: Duration = Duration::from_millis(100);
+/// How long a leader that was replaced may still take to answer a request that it may have done. What workers say is said again to the
+/// next one, so that they don't wait.
+const LATE_ANSWER: Duration = Duration::from_secs(5);
 /// Largest body that is sent on.
 const LARGEST_BODY: usize = 256 << 20;
 /// Headers that are about one connection, or about the address of this node.
@@ -49,8 +54,10 @@ const OF_THE_CONNECTION: [HeaderName; 10] = [
     HeaderName::from_static(guard::INSTANCE),
 ];
 
+/// The paths of workers.
+const WORKERS: &str = "/api/v1/workers";
 /// Paths of what the leader alone has heard of.
-const OF_LEADER_ALONE: [&str; 2] = ["/api/v1/workers", "/ui/workers"];
+const OF_LEADER_ALONE: [&str; 2] = [WORKERS, "/ui/workers"];
 
 /// Answers a request, or has the leader answer it.
 pub(crate) async fn forward(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -169,10 +176,25 @@ impl ForwardRequest {
         headers.insert(FORWARDED_BY, by);
         let request = http.request(self.method.clone(), url).map_err(failed)?;
         let request = request.headers(headers).body(self.body.clone()).timeout(ANSWER);
-        let answer = http.send(request).await.map_err(failed)?;
+        let late = if self.uri.path().starts_with(WORKERS) { Duration::ZERO } else { LATE_ANSWER };
+        let answer = tokio::select! {
+            answer = http.send(request) => answer.map_err(failed)?,
+            () = replaced(log, status.lease.epoch, late) => {
+                return Err(NoLeader::Lost(format!("hear from the leader {}: another node leads by now", holder.node)));
+            }
+        };
         // It has ceased to lead, and nothing was done.
         if answer.headers.contains_key(STANDBY) { Err(away("reach the leader: it is changing")) } else { Ok(answer) }
     }
+}
+
+/// Waits until the time of a leader is over, and then this much longer. One that stands still, or is cut off, holds its connections and
+/// never answers.
+async fn replaced(log: &LogState, epoch: u64, late: Duration) {
+    while log.status().lease.epoch == epoch {
+        tokio::time::sleep(LOOK_FOR_NEXT).await;
+    }
+    tokio::time::sleep(late).await;
 }
 
 /// The reason for which the leader did not answer.

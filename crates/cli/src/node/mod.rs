@@ -92,9 +92,6 @@ pub(crate) struct StoreOptions {
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) name: NodeName,
-    /// With --store: let other machines in without TLS or authentication. Anyone who can reach the port can then do everything
-    #[arg(long, requires = "store")]
-    pub(crate) insecure: bool,
 }
 
 /// The place of the data of a server.

@@ -16,7 +16,8 @@ use kelos_wire::{AssignmentDto, OfferRequest, OutputQuestionDto, PermitAnswerDto
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
-use super::elsewhere::RemoteWorkers;
+use super::complaints::Complaints;
+use super::elsewhere::{RecordError, RemoteWorkers};
 use super::entry::{Entry, Place};
 use super::output::{OutputDesk, OutputReader, Questions};
 use super::session::Now;
@@ -65,7 +66,7 @@ pub enum HubError {
     NameTaken(HeldName),
     /// Another process had the name, and nobody knows whether it has ended.
     #[error("work under the name {}: another process worked under it on the machine {}, {} s ago; if it does not come back, the name is \
-        free once its lease of {} s is over", .0.name, .0.host, .0.silence.as_secs(), .0.lease.as_secs())]
+        free in {} s at most", .0.name, .0.host, .0.silence.as_secs(), .0.remaining().as_secs())]
     NameHeld(HeldName),
     /// The server does its jobs itself.
     #[error("register a worker: this server runs jobs itself, expected one that hands them to workers")]
@@ -81,8 +82,17 @@ pub struct HeldName {
     pub host: String,
     /// The time since its last message.
     pub silence: Duration,
-    /// The time after which it certainly has no runs any more.
+    /// The time of silence after which it certainly has no runs any more: the longest of its lease and those of its runs, and what clocks
+    /// may differ.
     pub lease: Duration,
+}
+
+impl HeldName {
+    /// How long the name may still be held, in full seconds and with the interval at which silence is looked for.
+    fn remaining(&self) -> Duration {
+        let left = self.lease.saturating_sub(self.silence) + LOOK_AGAIN;
+        Duration::from_secs(left.as_secs() + 1)
+    }
 }
 
 fn said(leader: &Option<String>) -> String {
@@ -104,6 +114,8 @@ struct HubState {
     /// The executors whose runs are left to workers.
     handed: OnceLock<BTreeSet<String>>,
     elsewhere: RemoteWorkers,
+    /// The workers that wait because they are not in the log.
+    complaints: Complaints,
     questions: Questions,
     engine: OnceLock<Handle>,
     /// The log that other nodes share.
@@ -134,6 +146,7 @@ impl Hub {
             terms,
             handed: OnceLock::new(),
             elsewhere,
+            complaints: Complaints::default(),
             questions: Questions::default(),
             engine: OnceLock::new(),
             log: OnceLock::new(),
@@ -364,8 +377,7 @@ impl HubState {
             return Ok(());
         };
         if let Err(error) = self.elsewhere.read_for(engine).await {
-            tracing::warn!(worker = &**worker, "failed to {error}: a worker is not in the log, and waits");
-            return Err(HubError::NotStored);
+            return Err(self.waits(worker, &error));
         }
         match self.elsewhere.held(worker, word, Now::read()) {
             Some(held) => Err(HubError::NameHeld(held)),
@@ -505,12 +517,21 @@ impl HubState {
 
     /// Has the log know a worker on another machine before it is told anything, and then offers its room to the core.
     async fn register(&self, worker: &Arc<str>) -> Result<(), HubError> {
-        self.elsewhere.register(self.engine.get(), worker, &self.state).await.map_err(|error| {
-            tracing::warn!(worker = &**worker, "failed to {error}: a worker is not in the log, and waits");
-            HubError::NotStored
-        })?;
+        let registered = self.elsewhere.register(self.engine.get(), worker, &self.state).await;
+        registered.map_err(|error| self.waits(worker, &error))?;
+        if self.complaints.is_over(worker) {
+            tracing::info!(worker = &**worker, "a worker that waited is in the log");
+        }
         self.tell(&mut self.state());
         Ok(())
+    }
+
+    /// Says that a worker waits until it is in the log, once for each reason: it asks again soon.
+    fn waits(&self, worker: &Arc<str>, error: &RecordError) -> HubError {
+        if self.complaints.is_new(worker, &error.to_string()) {
+            tracing::warn!(worker = &**worker, "failed to {error}: a worker is not in the log, and waits");
+        }
+        HubError::NotStored
     }
 
     /// Sends changes of offers to the core, and then the runs that go back to its queue.

@@ -24,7 +24,7 @@ const RUNS: &str = "runs";
 const HELD: &str = "held";
 /// The file with the end of the worker's name, which stays the same.
 const NAME: &str = "name";
-/// The file with the address of the server whose runs these are.
+/// The file with the addresses of the server whose runs these are, a line for each.
 const SERVER: &str = "server";
 /// The file with the processes that have had the folder.
 const PROCESSES: &str = "processes";
@@ -110,12 +110,62 @@ fn succeed(path: &Path) -> io::Result<Vec<ProcessDto>> {
     Ok(ended)
 }
 
+fn usual_in(folder: &Path, servers: &[impl AsRef<str>], project: Option<&str>) -> Option<PathBuf> {
+    let plain = |text: &str| -> String {
+        text.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '-' }).collect()
+    };
+    let project = project.map(|project| format!("-{}", plain(project))).unwrap_or_default();
+    let of = |server: &str| format!("{}{project}", plain(server.split("://").last().unwrap_or_default()));
+    let candidates: Vec<PathBuf> = servers.iter().map(|server| folder.join(of(server.as_ref()))).collect();
+    let has_runs = |one: &&PathBuf| fs::read_dir(one.join(HELD)).is_ok_and(|mut held| held.next().is_some());
+    let busy = candidates.iter().find(has_runs);
+    busy.or_else(|| candidates.iter().find(|one| one.is_dir())).or(candidates.first()).cloned()
+}
+
+/// Sees to it that a folder is that of a server with these addresses, or of none yet.
+fn belongs(folder: &Path, servers: &[impl AsRef<str>]) -> Result<(), DiskError> {
+    let path = folder.join(SERVER);
+    let known = match fs::read_to_string(&path) {
+        Ok(known) => known,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return at(&path, Err(error)),
+    };
+    let mut all: Vec<&str> = known.lines().collect();
+    let servers = || servers.iter().map(AsRef::as_ref);
+    if !all.is_empty() && !servers().any(|server| all.contains(&server)) {
+        return Err(DiskError::OtherServer {
+            folder: folder.to_owned(),
+            server: servers().collect::<Vec<_>>().join(", "),
+            other: all.join(", "),
+        });
+    }
+    let new: Vec<&str> = servers().filter(|server| !all.contains(server)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    all.extend(new);
+    // Appears whole: a part of it would be another server.
+    let beside = path.with_extension("new");
+    at(&path, fs::write(&beside, all.join("\n")).and_then(|()| fs::rename(&beside, &path)))
+}
+
 impl Disk {
-    /// Takes a folder for runs of a server. It is made where it is missing.
+    /// The folder of a worker that is given none, for the server with these addresses, and for a project if it has one: of those that would
+    /// be that of one of the addresses, one with runs that are not over, else one that is there, else the first one. None where the
+    /// environment names no folder of state.
+    #[must_use]
+    pub fn usual(servers: &[impl AsRef<str>], project: Option<&str>) -> Option<PathBuf> {
+        let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
+        usual_in(&state.join("kelos/worker"), servers, project)
+    }
+
+    /// Takes a folder for runs of a server, which is known by these addresses. It is made where it is missing, and it is that of the
+    /// server if it has been taken for any of them before; then it is for all of them.
     ///
     /// # Errors
     /// When it can't be written, another process has it, or it has runs of another server.
-    pub fn take(folder: &Path, server: &str) -> Result<Disk, DiskError> {
+    pub fn take(folder: &Path, servers: &[impl AsRef<str>]) -> Result<Disk, DiskError> {
         let runs = folder.join(RUNS);
         at(&runs, mark_new(&runs))?;
         for one in [folder.to_owned(), folder.join(HELD)] {
@@ -127,15 +177,7 @@ impl Disk {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(DiskError::Taken(folder.to_owned()));
         }
-        let path = folder.join(SERVER);
-        match fs::read_to_string(&path) {
-            Ok(other) if other == server => {}
-            Ok(other) => {
-                return Err(DiskError::OtherServer { folder: folder.to_owned(), server: server.to_owned(), other });
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => at(&path, fs::write(&path, server))?,
-            Err(error) => return at(&path, Err(error)),
-        }
+        belongs(folder, servers)?;
         let path = folder.join(NAME);
         let tail = match fs::read_to_string(&path) {
             Ok(tail) if tail.len() == TAIL && tail.bytes().all(|byte| byte.is_ascii_hexdigit()) => tail,
@@ -311,7 +353,7 @@ mod tests {
     fn the_next_process_has_the_same_name_and_finds_the_runs_that_are_not_over() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("worker");
-        let disk = Disk::take(&home, "http://a").unwrap();
+        let disk = Disk::take(&home, &["http://a"]).unwrap();
         let held = |number| HeldRun {
             run: RunId { slot: SlotRef::job(WorkflowId::new("a").unwrap(), "1".into()), number },
             executor: "command".to_owned(),
@@ -328,16 +370,38 @@ mod tests {
         let looked_at = Timestamp::UNIX_EPOCH;
         disk.held_runs().tell(HeldFolders { looked_at, all: (2, 4000), oldest_at: None, removed: (1, 500) });
         assert_eq!(disk.told().unwrap().all, FoldersDto { folders: 2, bytes: 4000 });
-        let again = Disk::take(&home, "http://a").unwrap_err().to_string();
+        let again = Disk::take(&home, &["http://a"]).unwrap_err().to_string();
         assert_eq!(again, format!("work in {}: another worker is running there", home.display()));
         let name = disk.tail().to_owned();
         drop(disk);
-        let other = Disk::take(&home, "http://b").unwrap_err().to_string();
+        let other = Disk::take(&home, &["http://b"]).unwrap_err().to_string();
         assert!(other.ends_with("for the server http://b: it has runs of the server http://a"), "{other}");
-        let disk = Disk::take(&home, "http://a").unwrap();
+        let disk = Disk::take(&home, &["http://a"]).unwrap();
         assert_eq!((disk.tail(), disk.held()), (&*name, vec![held(2)]));
         drop(disk);
         fs::write(home.join(NAME), "x").unwrap();
-        assert!(Disk::take(&home, "http://a").unwrap_err().to_string().contains("expected 8 hexadecimal digits"));
+        assert!(Disk::take(&home, &["http://a"]).unwrap_err().to_string().contains("expected 8 hexadecimal digits"));
+    }
+
+    #[test]
+    fn a_folder_is_that_of_each_address_of_its_server_in_whichever_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let find = |servers: &[&str]| usual_in(folder.path(), servers, None).unwrap();
+        let of_a = find(&["https://a:1"]);
+        assert_eq!(of_a, folder.path().join("a-1"));
+        assert_eq!(usual_in(folder.path(), &["https://a:1"], Some("x.y")).unwrap(), folder.path().join("a-1-x-y"));
+        drop(Disk::take(&of_a, &["https://a:1"]).unwrap());
+        assert_eq!(find(&["https://b", "https://a:1"]), of_a);
+        drop(Disk::take(&of_a, &["https://b", "https://a:1"]).unwrap());
+        drop(Disk::take(&of_a, &["https://b", "https://c"]).unwrap());
+        let other = Disk::take(&of_a, &["https://d", "https://e"]).unwrap_err().to_string();
+        assert!(
+            other.ends_with("server https://d, https://e: it has runs of the server https://a:1, https://b, https://c")
+        );
+        // One with runs that are not over goes before one that is only there.
+        fs::create_dir_all(folder.path().join("b").join(HELD)).unwrap();
+        assert_eq!(find(&["https://b", "https://a:1"]), folder.path().join("b"));
+        fs::write(of_a.join(HELD).join("1"), "{}").unwrap();
+        assert_eq!(find(&["https://b", "https://a:1"]), of_a);
     }
 }

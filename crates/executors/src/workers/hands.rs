@@ -40,6 +40,8 @@ pub(super) struct Hands {
     pub(super) left: bool,
     /// The leader can't be reached, and that was told.
     pub(super) alone: bool,
+    /// Its disk can't be written, and that was said.
+    pub(super) is_stuck: bool,
     pub(super) session: Option<String>,
     /// The newest epoch of a leader that it has heard of.
     pub(super) epoch: u64,

@@ -14,7 +14,7 @@ use crate::http::{Answer, Http, HttpError, Method, StatusCode, Url};
 
 /// How long a connection to the server may take.
 pub const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take. The server answers a worker on another machine within 15 seconds.
+/// How long an answer may take where nothing else is said.
 const ANSWER: Duration = Duration::from_secs(30);
 
 /// A text that is no address of a server. It completes "failed to …".
@@ -53,23 +53,22 @@ impl RemoteLine {
         Http::with_patience(trust, CONNECT, ANSWER)
     }
 
-    /// The address of the server.
-    #[must_use]
-    pub fn base(&self) -> &str {
-        &self.base
-    }
-
-    /// Whether requests show a token.
-    #[must_use]
-    pub fn has_token(&self) -> bool {
-        self.token.is_some()
-    }
-
     /// Sends a request, whose path has [escaped] names.
     ///
     /// # Errors
     /// When there is no answer.
     pub async fn send(&self, method: Method, path: &str, body: &impl Serialize) -> Result<Answer, NoAnswer> {
+        self.send_within(ANSWER, method, path, body).await
+    }
+
+    /// The same, but it waits no longer than this for the connection and the answer.
+    async fn send_within(
+        &self,
+        patience: Duration,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer, NoAnswer> {
         let url = Url::parse(&format!("{}{path}", self.base));
         let url = url.map_err(|error| NoAnswer::Never(format!("reach {}: {error}", self.base)))?;
         let away = |error: HttpError| NoAnswer::Away(error.to_string());
@@ -78,7 +77,7 @@ impl RemoteLine {
             Some(token) => request.bearer_auth(token),
             None => request,
         };
-        self.http.send(request.json(body)).await.map_err(away)
+        self.http.send(request.json(body).timeout(patience)).await.map_err(away)
     }
 }
 
@@ -89,21 +88,25 @@ pub fn escaped(name: &str) -> String {
 }
 
 impl Door for RemoteLine {
-    async fn say(&self, worker: &str, offer: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
+    async fn say(&self, worker: &str, offer: &OfferRequest, patience: Duration) -> Result<AssignmentDto, NoAnswer> {
         let path = format!("/api/v1/workers/{}/offer", escaped(worker));
-        let answer = self.send(Method::POST, &path, offer).await?;
+        let answer = self.send_within(patience, Method::POST, &path, offer).await?;
         let detail = || detail(&answer);
         match answer.status {
             StatusCode::OK => nesting::read(&answer.body)
                 .map_err(|error| NoAnswer::Never(format!("understand the server at {}: {error}", self.base))),
             StatusCode::GONE => Err(NoAnswer::GivenUp(detail())),
-            StatusCode::NOT_FOUND | StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
-                Err(NoAnswer::Away(detail()))
-            }
-            status if status.is_server_error() => Err(NoAnswer::Away(detail())),
+            StatusCode::NOT_FOUND => Err(NoAnswer::Away(detail())),
+            status if is_passing(status) => Err(NoAnswer::Away(detail())),
             _ => Err(NoAnswer::Never(format!("work for {}: {}", self.base, detail()))),
         }
     }
+}
+
+/// Whether a server that answers so may answer otherwise soon, or another node at once.
+#[must_use]
+pub fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }
 
 /// The problem that an answer tells; it completes "failed to …".

@@ -28,6 +28,7 @@
 //!
 //! Absent: the assignment of runs to offers. The core decides that; the hub returns a run to the queue if its worker is gone or full.
 
+mod complaints;
 mod desk;
 mod disk;
 mod elsewhere;
@@ -35,6 +36,8 @@ mod entry;
 mod hands;
 #[cfg(feature = "http")]
 mod line;
+#[cfg(feature = "http")]
+mod lines;
 mod output;
 mod roll;
 mod session;
@@ -43,6 +46,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod waits;
 mod worker;
 
 use std::collections::BTreeSet;
@@ -59,7 +63,9 @@ pub use desk::{HeldName, Hub, HubError};
 pub use disk::{Disk, DiskError, HeldFolders, HeldRuns};
 pub use hands::WorkerOffer;
 #[cfg(feature = "http")]
-pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped};
+pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped, is_passing};
+#[cfg(feature = "http")]
+pub use lines::WorkerLine;
 pub use output::OutputReader;
 pub use roll::{Roll, Signature};
 pub use terms::Terms;

@@ -122,11 +122,14 @@ impl State {
             // An older program can't prove the end of its former process.
             return Ok(word.session.is_none());
         }
+        let runs = session.runs();
+        let leases = runs.iter().filter_map(|run| self.runs.get(run)).map(|entry| entry.lease(self.remote_lease));
+        let longest = leases.fold(self.remote_lease, Duration::max);
         let held = HeldName {
             name: worker.clone(),
             host: session.remote.as_ref().map(|remote| remote.host.clone()).unwrap_or_default(),
             silence: now.monotonic.duration_since(session.heard),
-            lease: surely_over(self.remote_lease),
+            lease: surely_over(longest),
         };
         if session.challenged.is_some_and(|words| words >= SIGNS_OF_LIFE) && word.session.is_none() {
             return Err(HubError::NameTaken(held));

@@ -19,7 +19,7 @@ use kelos_wire::{AssignmentDto, ClaimedRunDto, OfferRequest, RunReportDto};
 use serde_json::Map;
 use tokio::sync::mpsc;
 
-use super::{Door, Hub, HubError, NoAnswer, Roll, Terms, Worker, WorkerHome, WorkerOffer};
+use super::{Disk, Door, Hub, HubError, NoAnswer, Roll, Terms, Worker, WorkerHome, WorkerOffer};
 use crate::local::{Launcher, Limits};
 
 mod leaders;
@@ -173,7 +173,7 @@ impl Executor for Held {
 struct Direct(Arc<Mutex<Hub>>);
 
 impl Door for Direct {
-    async fn say(&self, worker: &str, word: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
+    async fn say(&self, worker: &str, word: &OfferRequest, _: Duration) -> Result<AssignmentDto, NoAnswer> {
         let desk = self.0.lock().unwrap().clone();
         desk.hear(worker, word.clone()).await.map_err(|error| match error {
             HubError::GivenUp => NoAnswer::GivenUp(error.to_string()),
@@ -595,4 +595,45 @@ async fn a_run_whose_end_its_leader_could_not_store_is_not_done_again() {
     let (engine, slot, _news) = reported_while_nobody_stores(|held| drop(held.end(Outcome::Succeeded))).await;
     let row = engine.reader().slot(&slot).unwrap().unwrap();
     assert_eq!((row.state, row.last_run), (SlotState::Succeeded, 1));
+}
+
+/// A door that counts the messages that ask for something to do, and notes how they were answered.
+#[derive(Clone)]
+struct Counting {
+    hub: Direct,
+    /// The moment of each answer with a run in it.
+    told: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Door for Counting {
+    async fn say(&self, worker: &str, word: &OfferRequest, patience: Duration) -> Result<AssignmentDto, NoAnswer> {
+        let answer = self.hub.say(worker, word, patience).await?;
+        if !answer.starts.is_empty() {
+            self.told.lock().unwrap().push(Instant::now());
+        }
+        Ok(answer)
+    }
+}
+
+#[tokio::test]
+async fn a_worker_whose_disk_is_full_asks_once_a_second_and_begins_when_it_has_room() {
+    let mut bench = Bench::new();
+    let home = tempfile::tempdir().unwrap();
+    let disk = Disk::take(home.path(), &["http://a"]).unwrap();
+    let notes = home.path().join("held");
+    std::fs::remove_dir(&notes).unwrap();
+    let (held, told) = (Held::default(), Arc::<Mutex<Vec<Instant>>>::default());
+    let door = Counting { hub: Direct(Arc::new(Mutex::new(bench.desk.clone()))), told: told.clone() };
+    let executors = Executors::default().with("held", held.clone());
+    let (_worker, _news) = Worker::start("w1".to_owned(), door, executors, one_at_a_time(), WorkerHome::Own(disk));
+    bench.has_workers(1).await;
+    bench.start("app1", "20140101_1", "w1");
+    until("it is told again", || told.lock().unwrap().len() >= 2).await;
+    let (first, second) = (told.lock().unwrap()[0], told.lock().unwrap()[1]);
+    assert!(second.duration_since(first) >= Duration::from_secs(1), "it was told again at once");
+    bench.silence();
+    std::fs::create_dir(&notes).unwrap();
+    assert!(matches!(bench.next().await.1, Report::Started { .. }));
+    held.end(Outcome::Succeeded);
+    assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
 }

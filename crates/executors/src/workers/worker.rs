@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::disk::{Disk, HeldRun};
 use super::hands::{Hands, WorkerOffer, WorkerRun};
+use super::waits::Waits;
 use super::{Process, Signature, output, verdict};
 use crate::local::{BootMoment, Launcher};
 
@@ -30,22 +31,31 @@ const LONGEST_TRY: Duration = Duration::from_secs(1);
 /// Wait of the first word, which is answered as soon as it is known whether there is something to do.
 const GLANCE: Duration = Duration::from_millis(1);
 
-/// Longest wait for something to do; the desk makes it shorter where its lease asks for that.
+/// Longest wait for something to do in the folder of the leader; the desk makes it shorter where its lease asks for that.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// For how long a worker that has nothing left to do or to report tells a leader which does not answer that it leaves.
 const GOODBYE: Duration = Duration::from_secs(10);
 
-/// The time that an answer may take beyond the wait for something to do.
+/// The time that an answer may take beyond the wait for something to do, in the folder of the leader.
 const BEYOND_WAIT: Duration = Duration::from_secs(5);
+
+/// So many messages in a row that ask the next node are given up soon. By then the lease is over, and a leader that is slow needs more.
+const SHORT_TRIES: u32 = 6;
 
 /// The executor that reads what is left of a run, of whatever kind it was.
 const COMMAND: &str = "command";
 
 /// The transport of a worker's messages to a hub.
 pub trait Door: Send + Sync + 'static {
-    /// Sends a message and waits for the answer.
-    fn say(&self, worker: &str, word: &OfferRequest) -> impl Future<Output = Result<AssignmentDto, NoAnswer>> + Send;
+    /// Sends a message and waits for the answer, but no longer than `patience`: then the leader is [away](NoAnswer::Away), and a door that
+    /// leads to several nodes goes on to the next one. A caller that drops the future has changed its mind, which says nothing of the leader.
+    fn say(
+        &self,
+        worker: &str,
+        word: &OfferRequest,
+        patience: Duration,
+    ) -> impl Future<Output = Result<AssignmentDto, NoAnswer>> + Send;
 }
 
 /// The reason for which there is no answer. Messages complete "failed to …".
@@ -153,6 +163,7 @@ impl<D: Door> Worker<D> {
             declines: false,
             left: false,
             alone: false,
+            is_stuck: false,
             session: None,
             epoch: 0,
             unanswered: 0,
@@ -329,7 +340,9 @@ impl<D: Door> Inner<D> {
             // The first word only makes the offer known, and takes what is there.
             None if hands.wanted.held => Duration::ZERO,
             None => GLANCE,
-            Some(_) => LONGEST_WAIT,
+            // Whether there is something to do can wait until it is known that there is a leader.
+            Some(_) if self.disk.is_some() && hands.unanswered > 0 => GLANCE,
+            Some(_) => self.waits(&hands).for_work,
         };
         let wait_millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let declines = hands.declines;
@@ -390,8 +403,7 @@ impl<D: Door> Inner<D> {
     async fn say_word(self: &Arc<Self>, word: &OfferRequest) -> bool {
         // The leader hears it at this moment at the earliest, so its lease ends no earlier than the one that begins now.
         let asked = BootMoment::now();
-        let answer = tokio::time::timeout(self.patience(), self.door.say(&self.name, word)).await;
-        let answer = answer.unwrap_or_else(|_| Err(NoAnswer::Away("get an answer from the leader in time".to_owned())));
+        let answer = self.door.say(&self.name, word, self.patience(word)).await;
         let answer = answer.and_then(|answer| self.believed(answer));
         match answer {
             Ok(answer) if answer.given_up => {
@@ -410,7 +422,10 @@ impl<D: Door> Inner<D> {
                 if word.session.is_none() {
                     let _ = self.tell.send(News::Came);
                 }
-                self.do_as_told(answer);
+                if !self.do_as_told(answer) {
+                    // The same answer comes at once, until its disk can be written or a run has ended.
+                    tokio::time::sleep(LONGEST_TRY).await;
+                }
                 return true;
             }
             Err(NoAnswer::GivenUp(why)) if self.hands().epoch == 0 => {
@@ -464,12 +479,28 @@ impl<D: Door> Inner<D> {
         }
     }
 
-    /// How long the leader may take to answer: it waits for a third of a lease at most. A connection that is cut says nothing.
-    fn patience(&self) -> Duration {
-        self.hands().lease.map_or(LONGEST_WAIT, |lease| lease / 3).min(LONGEST_WAIT) + BEYOND_WAIT
+    fn waits(&self, hands: &Hands) -> Waits {
+        match &self.disk {
+            Some(_) => Waits::of(hands.lease),
+            None => {
+                let third = hands.lease.map_or(LONGEST_WAIT, |lease| lease / 3).min(LONGEST_WAIT);
+                Waits { for_work: LONGEST_WAIT, for_answer: BEYOND_WAIT, at_most: third + BEYOND_WAIT }
+            }
+        }
     }
 
-    fn do_as_told(self: &Arc<Self>, answer: AssignmentDto) {
+    /// How long the leader may take to answer. A connection that is cut, or a process that stands still, says nothing.
+    fn patience(&self, word: &OfferRequest) -> Duration {
+        let hands = self.hands();
+        let waits = self.waits(&hands);
+        // The lease of what it runs is at stake, and others may know the leader.
+        let is_pressing = (1..=SHORT_TRIES).contains(&hands.unanswered) && !hands.runs.is_empty();
+        let is_glance = word.wait_millis > 0 && Duration::from_millis(word.wait_millis) <= GLANCE;
+        if self.disk.is_some() && is_glance && is_pressing { waits.for_answer } else { waits.at_most }
+    }
+
+    /// Does what an answer orders; false if something was left undone, which the next answer orders again.
+    fn do_as_told(self: &Arc<Self>, answer: AssignmentDto) -> bool {
         {
             let mut hands = self.hands();
             let is_another = hands.session.as_ref().is_some_and(|session| *session != answer.session);
@@ -492,11 +523,12 @@ impl<D: Door> Inner<D> {
         for run in &answer.refused {
             self.abandon(run);
         }
+        let mut is_done = true;
         for run in answer.sought {
-            self.look_for(run);
+            is_done &= self.look_for(run);
         }
         for order in answer.starts {
-            self.begin(order);
+            is_done &= self.begin(order);
         }
         for run in &answer.cancels {
             self.end(run);
@@ -510,6 +542,7 @@ impl<D: Door> Inner<D> {
                 this.say.notify_one();
             });
         }
+        is_done
     }
 
     /// Has functions ask again for the permits that they wait for: an answer may have been lost, and the leader may be another one.
@@ -523,12 +556,13 @@ impl<D: Door> Inner<D> {
         runs.iter().for_each(|(run, id)| executor.check(run, id.as_deref(), self.reports.clone()));
     }
 
-    fn begin(&self, order: RunOrderDto) {
+    /// Begins with a run; false if its disk can't be written.
+    fn begin(&self, order: RunOrderDto) -> bool {
         let RunOrderDto { run, workflow, settings, properties, given, lease_millis, earlier } = order;
         {
             let mut hands = self.hands();
             if hands.runs.contains_key(&run) {
-                return;
+                return true;
             }
             // The hub has not got its end, or this order was under way when it did.
             if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
@@ -536,16 +570,21 @@ impl<D: Door> Inner<D> {
                     hands.outbox.push(told);
                 }
                 self.say.notify_one();
-                return;
+                return true;
             }
-            hands.taken = hands.taken.saturating_add(1);
             let executor = workflow.job.executor.clone();
             let held = HeldRun { run: run.clone(), executor: executor.clone(), lease_millis };
             if let Some(Err(error)) = self.disk().map(|disk| disk.hold(&held)) {
-                // It is told again with the next answer.
-                tracing::warn!(%run, "failed to note a run before it begins: {error}");
-                return;
+                // It is told again with each answer, and said once.
+                if !std::mem::replace(&mut hands.is_stuck, true) {
+                    tracing::warn!(%run, "failed to note a run before it begins: {error}; it waits until that works");
+                }
+                return false;
             }
+            if std::mem::take(&mut hands.is_stuck) {
+                tracing::info!(%run, "runs can be noted again");
+            }
+            hands.taken = hands.taken.saturating_add(1);
             let known = WorkerRun { executor, external_id: None, lease_millis, ended: false, abandoned: false };
             hands.runs.insert(run.clone(), known);
         }
@@ -556,25 +595,31 @@ impl<D: Door> Inner<D> {
         let lease = lease_millis.map(Duration::from_millis);
         let start = Start { run, workflow, settings, properties, given, worker: None, lease, earlier };
         executor.start(start, self.reports.clone());
+        true
     }
 
     /// Looks on the disk for a run that the log has at this worker and that it does not list. One that it finds is its own again; one that
-    /// it does not find is kept from beginning, and reported as never begun.
-    fn look_for(&self, run: RunId) {
+    /// it does not find is kept from beginning, and reported as never begun. False if it says nothing of the run before that has ended.
+    fn look_for(&self, run: RunId) -> bool {
         let mut hands = self.hands();
-        if hands.runs.contains_key(&run) || hands.outbox.iter().any(|told| told.run == run) {
-            return;
+        if let Some(held) = hands.runs.get(&run) {
+            return !held.abandoned;
+        }
+        if hands.outbox.iter().any(|told| told.run == run) {
+            return true;
         }
         if let Some(told) = hands.over.iter().find(|told| told.run == run).cloned() {
             hands.outbox.push(told);
             drop(hands);
-            return self.say.notify_one();
+            self.say.notify_one();
+            return true;
         }
         if hands.wanted.project.is_some() {
             // The functions of a program leave nothing behind.
             hands.outbox.push(RunReportDto { run, what: Report::NeverStarted });
             drop(hands);
-            return self.say.notify_one();
+            self.say.notify_one();
+            return true;
         }
         let executor = COMMAND.to_owned();
         let known = WorkerRun { executor, external_id: None, lease_millis: None, ended: false, abandoned: false };
@@ -582,6 +627,7 @@ impl<D: Door> Inner<D> {
         hands.runs.insert(run.clone(), known);
         drop(hands);
         executor.check(&run, None, self.reports.clone());
+        true
     }
 
     fn end(&self, run: &RunId) {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use kelos_engine::executor::Executors;
 use kelos_executors::http::{Answer, Method, StatusCode};
 use kelos_executors::local::{Launcher, Limits, own_shim};
-use kelos_executors::workers::{Disk, NoAnswer, RemoteLine, Worker, WorkerHome, WorkerOffer, detail, escaped};
+use kelos_executors::workers::{
+    Disk, NoAnswer, RemoteLine, Worker, WorkerHome, WorkerLine, WorkerOffer, detail, escaped, is_passing,
+};
 use kelos_model::WorkflowId;
 use kelos_model::workers::Label;
 use kelos_tls::{Trust, TrustSettings};
@@ -55,7 +57,8 @@ pub struct RemoteProject {
 
 impl Project {
     /// Makes this program a worker of a server of Kelos: the server plans, gates, retries and explains the jobs and flows of the
-    /// project, and their functions run here.
+    /// project, and their functions run here. Of several nodes one address is enough to begin with; more of them
+    /// have commas in between: where one does not answer, the next one is asked, and all nodes are known after a while.
     ///
     /// ```
     /// let reports = kelos::embed::Project::new("reports", "1.0").work_for("https://kelos.example:7437");
@@ -179,8 +182,8 @@ impl RemoteProject {
         }
         let labels = self.labels.iter().map(|label| Label::new(label)).collect::<Result<BTreeSet<_>, _>>()?;
         let line = self.line()?;
-        let folder = self.folder.clone().or_else(|| usual_folder(line.base(), self.project.name()));
-        let disk = Disk::take(&folder.ok_or(WorkError::NoFolder)?, line.base())?;
+        let folder = self.folder.clone().or_else(|| Disk::usual(&line.named(), Some(self.project.name())));
+        let disk = Disk::take(&folder.ok_or(WorkError::NoFolder)?, &line.named())?;
         let launcher = Launcher::new(disk.runs(), own_shim(), Limits::default())?;
         let deployment = ProjectDeployment { line: &line, project: &self.project, teller: &self.teller };
         let deployed = deployment.deploy(ProjectDefinitionsDto { workflows }).await?;
@@ -203,7 +206,7 @@ impl RemoteProject {
             attempts: None,
             held: false,
         };
-        let server = line.base().to_owned();
+        let server = line.first();
         let home = WorkerHome::Own(disk.with(launcher, about));
         let (worker, news) = Worker::start(name.clone(), line, executors, wanted, home);
         let changes = deployed.workflows.iter().map(change).collect();
@@ -211,16 +214,16 @@ impl RemoteProject {
     }
 
     /// The line to the server, with the token and the trust of the program or of its environment.
-    fn line(&self) -> Result<RemoteLine, WorkError> {
-        let base = RemoteLine::address(&self.server)?;
-        let named = |variable: &str| std::env::var(variable).ok().filter(|value| !value.trim().is_empty());
-        let file = || self.token_file.clone().or_else(|| named("KELOS_TOKEN_FILE").map(PathBuf::from));
+    fn line(&self) -> Result<WorkerLine, WorkError> {
+        let named = WorkerLine::addresses([self.server.as_str()])?;
+        let variable = |variable: &str| std::env::var(variable).ok().filter(|value| !value.trim().is_empty());
+        let file = || self.token_file.clone().or_else(|| variable("KELOS_TOKEN_FILE").map(PathBuf::from));
         let token = match (&self.token, file()) {
             (Some(token), _) => Some(token.clone()),
             (None, Some(file)) => {
                 Some(std::fs::read_to_string(&file).map_err(|source| WorkError::TokenFile { file, source })?)
             }
-            (None, None) => named("KELOS_TOKEN"),
+            (None, None) => variable("KELOS_TOKEN"),
         };
         let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
         let settings = match self.trust.clone() {
@@ -228,13 +231,13 @@ impl RemoteProject {
             None => TrustSettings::of_client_environment().map_err(WorkError::Trust)?,
         };
         let trust = Trust::new(settings).map_err(WorkError::Trust)?;
-        Ok(RemoteLine::of(base, token.map(Arc::from), RemoteLine::client(&trust)))
+        Ok(WorkerLine::of(named, token.map(Arc::from), RemoteLine::client(&trust)))
     }
 }
 
 /// A deployment of a project to a server.
 struct ProjectDeployment<'p> {
-    line: &'p RemoteLine,
+    line: &'p WorkerLine,
     project: &'p Project,
     teller: &'p Teller,
 }
@@ -248,7 +251,7 @@ impl ProjectDeployment<'_> {
             let slots: usize = plan.slots.created.iter().map(|group| group.count).sum();
             let slots = u64::try_from(slots).unwrap_or(u64::MAX);
             if slots > limit {
-                let (server, project) = (self.line.base().to_owned(), self.project.name().to_owned());
+                let (server, project) = (self.line.first(), self.project.name().to_owned());
                 return Err(WorkError::Unconfirmed { server, project, slots, limit });
             }
         }
@@ -283,7 +286,7 @@ impl ProjectDeployment<'_> {
                 Ok(answer) => detail(&answer),
                 Err(NoAnswer::Away(why)) => why,
                 Err(NoAnswer::Never(reason) | NoAnswer::GivenUp(reason)) => {
-                    return Err(WorkError::Answer { server: self.line.base().to_owned(), reason });
+                    return Err(WorkError::Answer { server: self.line.first(), reason });
                 }
             };
             if !std::mem::replace(&mut is_away, true) {
@@ -294,7 +297,7 @@ impl ProjectDeployment<'_> {
     }
 
     fn read(&self, answer: &Answer) -> Result<DeploymentDto, WorkError> {
-        let (server, project) = (self.line.base().to_owned(), self.project.name().to_owned());
+        let (server, project) = (self.line.first(), self.project.name().to_owned());
         match answer.status {
             StatusCode::OK => serde_json::from_slice(&answer.body)
                 .map_err(|error| WorkError::Answer { server, reason: error.to_string() }),
@@ -316,13 +319,8 @@ impl ProjectDeployment<'_> {
             }
             _ => problem.and_then(|problem| problem.hint),
         };
-        WorkError::Refused { doing, server: self.line.base().to_owned(), reason: detail(answer), hint }
+        WorkError::Refused { doing, server: self.line.first(), reason: detail(answer), hint }
     }
-}
-
-/// Whether a server that answers so may answer otherwise soon.
-fn is_passing(status: StatusCode) -> bool {
-    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }
 
 /// The change of a workflow in words: `new: clicks`, `changed: visits (schedule, trigger)`.
@@ -330,17 +328,6 @@ fn change(one: &WorkflowChangeDto) -> String {
     let parts: Vec<&str> = one.parts.iter().map(|part| part.as_str()).collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     format!("{}: {}{parts}", one.change.as_str(), one.id)
-}
-
-/// The folder of runs of a program that is given none.
-fn usual_folder(server: &str, project: &str) -> Option<PathBuf> {
-    let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
-    let plain = |text: &str| -> String {
-        text.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '-' }).collect()
-    };
-    let server = server.split("://").last().unwrap_or_default();
-    Some(state.join("kelos/worker").join(format!("{}-{}", plain(server), plain(project))))
 }
 
 fn processors() -> u32 {

@@ -1,7 +1,7 @@
 //! A program that works for a server, and its end.
 
 use kelos_engine::executor::{Executor, Reports, Start};
-use kelos_executors::workers::{News, RemoteLine, Worker};
+use kelos_executors::workers::{News, Worker, WorkerLine};
 use kelos_model::{PermitAnswer, RunId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -28,7 +28,7 @@ pub struct WorkingProject {
     name: String,
     server: String,
     changes: Vec<String>,
-    worker: Worker<RemoteLine>,
+    worker: Worker<WorkerLine>,
     functions: FunctionExecutor,
     /// The reason for which the server takes it no more.
     refused: watch::Receiver<Option<String>>,
@@ -38,7 +38,7 @@ impl WorkingProject {
     pub(super) fn new(
         (name, server): (String, String),
         changes: Vec<String>,
-        (worker, functions): (Worker<RemoteLine>, FunctionExecutor),
+        (worker, functions): (Worker<WorkerLine>, FunctionExecutor),
         news: UnboundedReceiver<News>,
         teller: Teller,
     ) -> WorkingProject {
@@ -59,7 +59,7 @@ impl WorkingProject {
         &self.name
     }
 
-    /// The address of the server.
+    /// The address of the server, the first one of several.
     ///
     /// ```no_run
     /// # fn server(working: &kelos::embed::WorkingProject) {

@@ -120,7 +120,7 @@ mod tests {
     fn what_ended_goes_by_the_terms_of_its_project_and_what_did_not_end_stays() {
         let place = tempfile::tempdir().unwrap();
         let home = place.path().join("worker");
-        let disk = Disk::take(&home, "http://a").unwrap();
+        let disk = Disk::take(&home, &["http://a"]).unwrap();
         let root = disk.runs();
         let old = folder(&root, "w", 1, "here");
         let open = folder(&root, "w", 2, "here");
@@ -150,7 +150,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let home = place.path().join("worker");
         fs::create_dir_all(home.join("runs")).unwrap();
-        let disk = Disk::take(&home, "http://a").unwrap();
+        let disk = Disk::take(&home, &["http://a"]).unwrap();
         let old = folder(&disk.runs(), "w", 1, "");
         let settings = r#"{"history": {"days": 10, "runs": 0}}"#;
         swept(&disk, "{}");

@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use kelos_executors::http::{Http, Method, Url};
-use kelos_executors::workers::{Door, NoAnswer, RemoteLine};
 use kelos_wire::{AssignmentDto, NodesDto, OfferRequest};
+use serde::Serialize;
+
+use super::line::{AddressError, RemoteLine, is_passing};
+use super::{Door, NoAnswer};
+use crate::http::{Answer, Http, Method, Url};
 
 /// The interval at which a worker asks which nodes there are.
 const LEARN_EVERY: Duration = Duration::from_secs(60);
@@ -18,7 +21,7 @@ const MOST: usize = 50;
 
 /// A line to whichever node answers. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct WorkerLine(Arc<Inner>);
+pub struct WorkerLine(Arc<Inner>);
 
 struct Inner {
     token: Option<Arc<str>>,
@@ -74,20 +77,69 @@ fn is_local(address: &str) -> bool {
 }
 
 impl WorkerLine {
-    /// A line to the nodes at these addresses, of which there is one at least.
-    pub(crate) fn of(named: Vec<String>, token: Option<Arc<str>>, http: Http) -> WorkerLine {
+    /// The addresses in texts of one or more, with commas between them, in full and each once.
+    ///
+    /// # Errors
+    /// When one of them is no address over HTTP, or there is none.
+    pub fn addresses<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Vec<String>, AddressError> {
+        let mut named = Vec::new();
+        for text in texts.into_iter().flat_map(|text| text.split(',')) {
+            let address = RemoteLine::address(text.trim())?;
+            if !named.contains(&address) {
+                named.push(address);
+            }
+        }
+        if named.is_empty() { RemoteLine::address("").map(|address| vec![address]) } else { Ok(named) }
+    }
+
+    /// A line to the nodes at these [addresses](WorkerLine::addresses), of which there is one at least.
+    #[must_use]
+    pub fn of(named: Vec<String>, token: Option<Arc<str>>, http: Http) -> WorkerLine {
         let nodes = KnownNodes { named: named.len(), addresses: named, at: 0, learned: None };
         WorkerLine(Arc::new(Inner { token, http, nodes: Mutex::new(nodes) }))
     }
 
+    /// The addresses that were named.
+    #[must_use]
+    pub fn named(&self) -> Vec<String> {
+        let nodes = self.nodes();
+        nodes.addresses[..nodes.named].to_vec()
+    }
+
     /// The first address that was named.
-    pub(crate) fn first(&self) -> String {
+    #[must_use]
+    pub fn first(&self) -> String {
         self.nodes().addresses[0].clone()
     }
 
     /// Whether requests show a token.
-    pub(crate) fn has_token(&self) -> bool {
+    #[must_use]
+    pub fn has_token(&self) -> bool {
         self.0.token.is_some()
+    }
+
+    /// Sends a request, whose path has [escaped](super::escaped) names, to the node that is asked at present. If that does not answer, or
+    /// can't do it now, the next request goes to the next node.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn send(&self, method: Method, path: &str, body: &impl Serialize) -> Result<Answer, NoAnswer> {
+        let (address, line) = self.present();
+        let answer = line.send(method, path, body).await;
+        let is_away = match &answer {
+            Ok(answer) => is_passing(answer.status),
+            Err(error) => matches!(error, NoAnswer::Away(_)),
+        };
+        if is_away {
+            self.nodes().go_on(&address);
+        }
+        answer
+    }
+
+    /// The address that is asked at present, and the line to it.
+    fn present(&self) -> (String, RemoteLine) {
+        let address = self.nodes().address().to_owned();
+        (address.clone(), RemoteLine::of(address, self.0.token.clone(), self.0.http.clone()))
     }
 
     fn nodes(&self) -> MutexGuard<'_, KnownNodes> {
@@ -124,10 +176,9 @@ impl WorkerLine {
 }
 
 impl Door for WorkerLine {
-    async fn say(&self, worker: &str, offer: &OfferRequest) -> Result<AssignmentDto, NoAnswer> {
-        let address = self.nodes().address().to_owned();
-        let line = RemoteLine::of(address.clone(), self.0.token.clone(), self.0.http.clone());
-        let answer = line.say(worker, offer).await;
+    async fn say(&self, worker: &str, offer: &OfferRequest, patience: Duration) -> Result<AssignmentDto, NoAnswer> {
+        let (address, line) = self.present();
+        let answer = line.say(worker, offer, patience).await;
         match &answer {
             Ok(_) => self.learn_from(address),
             Err(NoAnswer::Away(_)) => self.nodes().go_on(&address),
@@ -173,5 +224,34 @@ mod tests {
         let mut known = nodes(&["http://127.0.0.1:1"]);
         learn(&mut known, &["http://127.0.0.1:2"]);
         assert_eq!(known.addresses.len(), 2);
+    }
+
+    #[test]
+    fn several_addresses_are_named_in_one_text_or_in_several() {
+        let read = |texts: &[&str]| WorkerLine::addresses(texts.iter().copied());
+        assert_eq!(read(&["https://a/, b:7", "https://a"]).unwrap(), ["https://a", "http://b:7"]);
+        assert!(read(&["https://a,ftp://b"]).is_err() && read(&[]).is_err() && read(&[""]).is_err());
+    }
+
+    /// A port that takes connections and never answers, as a process that stands still does.
+    fn silent() -> (std::net::TcpListener, String) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", port.local_addr().unwrap());
+        (port, address)
+    }
+
+    #[tokio::test]
+    async fn a_node_that_takes_connections_and_does_not_answer_is_left() {
+        let ((_first, one), (_second, other)) = (silent(), silent());
+        let http = RemoteLine::client(&kelos_tls::Trust::default());
+        let line = WorkerLine::of(vec![one.clone(), other.clone()], None, http);
+        let said = line.say("w", &OfferRequest::default(), Duration::from_millis(50)).await;
+        assert!(matches!(said, Err(NoAnswer::Away(_))), "{said:?}");
+        assert_eq!(line.nodes().address(), other);
+        // One that has something else to say has not waited in vain.
+        let word = OfferRequest::default();
+        let waits = line.say("w", &word, Duration::from_secs(60));
+        assert!(tokio::time::timeout(Duration::from_millis(50), waits).await.is_err());
+        assert_eq!(line.nodes().address(), other);
     }
 }
