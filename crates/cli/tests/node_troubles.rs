@@ -226,3 +226,33 @@ fn a_worker_asks_the_next_node_where_one_does_not_answer() {
     let refused = crate::support::Said::of(both.current_dir(home.path()).output().expect("kelos")).fails(2);
     assert!(refused.contains("expected one of them"), "{refused}");
 }
+
+#[test]
+fn a_standby_answers_a_worker_once_the_leader_that_hangs_was_replaced() {
+    let mut nodes = Nodes::of_file(3);
+    nodes.all.iter_mut().for_each(|node| node.start());
+    let leader = nodes.led();
+    let url = format!("{}/api/v1/workers/w1/offer", nodes.all[(leader + 1) % 3].address());
+    let offer = kelos_wire::OfferRequest { count: 1, free: 1, wait_millis: 60_000, ..Default::default() };
+    let offer = serde_json::to_string(&offer).expect("an offer");
+    let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    nodes.all[leader].signal("STOP");
+    let began = Instant::now();
+    let answer = agent.post(&url).header("content-type", "application/json").send(&offer).expect("an answer");
+    let (took, status) = (began.elapsed(), answer.status().as_u16());
+    nodes.all[leader].signal("CONT");
+    assert!(status == 503 && took < Duration::from_secs(30), "{status} after {took:?}");
+}
+
+#[test]
+fn options_of_a_worker_are_refused_only_where_they_mean_nothing() {
+    let folder = Folder::with(&[]);
+    let refused = folder.run(&["worker", "--store", "file:log", "--metrics", "127.0.0.1:0"]).fails(2);
+    assert!(refused.contains("has /metrics at its own address"), "{refused}");
+    let refused = folder.run(&["worker", "--auth"]).fails(2);
+    assert!(refused.contains("use --auth: expected --store, too"), "{refused}");
+    let args = ["worker", "--server", NOWHERE, "--dir", "home", "--metrics", "127.0.0.1:0"];
+    let mut command = crate::support::kelos(&args);
+    let worker = Server::run(command.current_dir(folder.path()).env("KELOS_STORE", "file:log"), "asks ");
+    assert!(worker.stop().success());
+}

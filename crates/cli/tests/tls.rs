@@ -197,3 +197,24 @@ fn files_that_can_not_be_used_end_the_server_at_once() {
     let told = up(&["--tls-cert", "tls/live/cert.pem", "--tls-key", "other.pem"]);
     assert!(told.contains("its key is that of another certificate"), "{told}");
 }
+
+#[test]
+fn a_worker_over_a_log_has_a_certificate_and_users() {
+    let folder = folder(&["127.0.0.1"]);
+    let args = ["worker", ".", "--store", "file:log", "--at-a-time", "1", "--auth", "--ca", "tls/live/cert.pem"];
+    let worker = Server::start(folder.path(), &[&args, &CERTIFICATE[..]].concat(), "is running at");
+    assert!(worker.address().starts_with("https://"), "{}", worker.address());
+    // Its own worker reaches the leader over TLS, with the key of sessions that the nodes have.
+    let workers = || folder.run(&["workers"]);
+    let listed = eventually("its worker", || Some(workers()).filter(|said| said.code == 0 && said.out.contains(":")));
+    assert!(listed.out.contains("connected") || listed.out.contains("working"), "{}", listed.out);
+    let elsewhere = Folder::with(&[]);
+    let certificate = folder.path().join("tls/live/cert.pem");
+    let certificate = certificate.to_str().expect("text");
+    let said = elsewhere.run(&["workers", "--server", worker.address(), "--ca", certificate]);
+    assert!(said.code != 0, "{}", said.out);
+    assert!(worker.stop().success());
+    let open = ["worker", ".", "--store", "file:log", "--bind", "0.0.0.0"];
+    let told = folder.run(&open).fails(2);
+    assert!(told.contains("the server is without TLS and without authentication"), "{told}");
+}

@@ -42,6 +42,7 @@ families! {
     WORKERS = Gauge "kelos_workers" ["state"] "Workers by state: working, leaving, away; only of the leader.";
     WORKERS_USED = Gauge "kelos_workers_places_used" [] "Runs that workers have; only of the leader.";
     WORKERS_FREE = Gauge "kelos_workers_places_free" [] "Further runs that workers accept; only of the leader.";
+    WORKERS_FENCED = Counter "kelos_workers_runs_fenced_total" [] "Runs that ended because their workers on other machines were cut off for longer than the lease, while this process led; only of the leader.";
     WORKER_FOLDERS = Gauge "kelos_workers_run_folders" ["worker"] "Folders of runs on the disk of a worker on another machine, as it told the leader; only of the leader.";
     WORKER_FOLDER_BYTES = Gauge "kelos_workers_run_folders_bytes" ["worker"] "The space that they take there.";
     WORKER_FOLDERS_REMOVED = Counter "kelos_workers_run_folders_removed_total" ["worker"] "Folders of runs that a worker removed since it started because their time was over; only of the leader.";

@@ -134,6 +134,7 @@ impl Metrics {
         if self.leads() {
             let workers = self.node.desk().workers();
             write_workers(text, &workers);
+            text.one(&families::WORKERS_FENCED, self.node.desk().fenced());
             write_worker_folders(text, &workers, self.named);
         }
         let endpoints: Vec<_> =

@@ -122,8 +122,21 @@ impl Fence {
 
     /// The reason for which a command is ended whose lease has run out.
     pub(crate) fn why(&self) -> String {
-        format!("its worker had no answer from the leader for {:?}, so its command was ended", self.lease())
+        fenced(self.lease())
     }
+}
+
+/// The beginning of that reason, by which the leader knows it.
+const FENCED: &str = "its worker had no answer from the leader for ";
+
+/// The reason for which a command is ended whose lease has run out.
+pub(crate) fn fenced(lease: Duration) -> String {
+    format!("{FENCED}{lease:?}, so its command was ended")
+}
+
+/// Whether a command was ended because its lease had run out, by the reason of its unknown outcome.
+pub(crate) fn is_fenced(reason: &str) -> bool {
+    reason.starts_with(FENCED)
 }
 
 /// A fence that a shim keeps.

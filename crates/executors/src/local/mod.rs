@@ -67,6 +67,9 @@ mod user;
 pub use copies::OutputCopies;
 pub use descriptors::keep_descriptors;
 pub use error::{LocalError, StartError};
+#[cfg(test)]
+pub(crate) use fence::fenced;
+pub(crate) use fence::is_fenced;
 pub use fence::{BootMoment, FENCE_GRACE, LeaseFile, OwnFence, surely_over};
 pub use file_limit::survive_file_limit;
 pub use folder::OutputFolder;

@@ -205,6 +205,13 @@ impl Hub {
         workers
     }
 
+    /// The number of runs that ended while this process led because their workers on other machines were cut off for longer than the
+    /// lease.
+    #[must_use]
+    pub fn fenced(&self) -> u64 {
+        self.inner.state().fenced
+    }
+
     /// The output of a run with this name at its executor.
     #[must_use]
     pub fn output(&self, run: &RunId, external_id: Option<&str>) -> OutputReader {
@@ -695,6 +702,7 @@ impl HubState {
         let Some(entry) = state.runs.get_mut(run).filter(unclaimed) else { return };
         entry.place = Place::Ending;
         let (was_confirmed, loss) = (entry.external_id.is_some(), entry.loss);
+        state.fenced += u64::from(loss.is_some() && matches!(left, Absence::Unclaimed(_)));
         drop(state);
         let (desk, run) = (self.clone(), run.clone());
         self.runtime.spawn(async move {

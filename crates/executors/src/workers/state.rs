@@ -20,7 +20,7 @@ use super::entry::{Entry, Place, RunNeed, order};
 use super::session::{Now, ServedWorkflows, Session};
 use super::verdict::{ExternalId, HandedRun, Loss, millis};
 use super::{HeldName, HubError, Process, WorkerView};
-use crate::local::surely_over;
+use crate::local::{is_fenced, surely_over};
 
 /// Everything a desk knows.
 pub(super) struct State {
@@ -41,6 +41,8 @@ pub(super) struct State {
     gone: BTreeMap<Arc<str>, Timestamp>,
     /// Runs that go back to the queue, with the last reports on them.
     returned: Vec<(Reports, RunId, Report)>,
+    /// The number of runs that ended because their workers on other machines were cut off for longer than the lease.
+    pub(super) fenced: u64,
 }
 
 /// The report on a run that was to end, and never began.
@@ -65,6 +67,7 @@ impl State {
             remote_lease,
             gone: BTreeMap::new(),
             returned: Vec::new(),
+            fenced: 0,
         }
     }
 
@@ -299,7 +302,10 @@ impl State {
     pub(super) fn stored(&mut self, worker: &Arc<str>, reports: &[RunReportDto]) {
         for RunReportDto { run, what } in reports {
             let is_its = |entry: &Entry| matches!(&entry.place, Place::Given(other) if other == worker);
-            if matches!(what, Report::Ended { .. }) && self.runs.get(run).is_some_and(is_its) {
+            let Report::Ended { outcome } = what else { continue };
+            if self.runs.get(run).is_some_and(is_its) {
+                // Its worker came back after the lease, and tells that the command was ended by it.
+                self.fenced += u64::from(matches!(outcome, Outcome::Unknown { reason } if is_fenced(reason)));
                 self.forget(run, worker);
             }
         }
@@ -557,6 +563,7 @@ impl State {
                     session.forget(&run);
                     entry.place = Place::Ending;
                     lost.push((run, loss.report(&worker, silence)));
+                    self.fenced += 1;
                 }
             }
             if session.runs().is_empty() && silence > surely_over(self.remote_lease) {

@@ -181,6 +181,7 @@ async fn lost(on_lost: LossPolicy) -> Outcome {
     next.is(SlotState::Dispatched, 1).await;
     next.bench.desk.look(waited);
     next.is(SlotState::Failed, 1).await;
+    assert_eq!(next.bench.desk.fenced(), 1);
     next.bench.desk.look(waited + surely_over(LEASE));
     until("the end of the record", || next.records().is_empty()).await;
     next.outcome()
@@ -375,4 +376,19 @@ async fn a_worker_believes_no_verdict_of_an_older_epoch_than_it_knows() {
             _ => continue,
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_worker_was_cut_off_for_longer_than_its_lease_is_counted_as_fenced() {
+    let (leader, before) = with_a_begun_run(&MemoryDisk::new()).await;
+    assert_eq!(leader.bench.desk.fenced(), 0);
+    // It comes back within what the leader adds to the lease, and its shim has ended the command by then.
+    let reason = crate::local::fenced(LEASE);
+    let what = Report::Ended { outcome: Outcome::Unknown { reason } };
+    let end = RunReportDto { run: run("app1", "20140101_1"), what };
+    leader.bench.say("w1", knowing(OfferRequest { reports: vec![end], ..far(4, 1, Some(&before)) }, 1)).await;
+    assert_eq!(leader.bench.desk.fenced(), 1);
+    let (leader, _) = with_a_begun_run(&MemoryDisk::new()).await;
+    leader.bench.desk.look(Instant::now() + surely_over(LEASE) + Duration::from_secs(60));
+    until("it is counted", || leader.bench.desk.fenced() == 1).await;
 }
