@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -122,6 +122,28 @@ impl Fleet {
         within(PATIENCE, "a leader", || self.nodes.leader());
     }
 
+    /// Has the leader stand still from now on, and waits until another node leads.
+    fn hang(&self) -> usize {
+        within(PATIENCE, "another leader", || {
+            let leader = self.nodes.leader()?;
+            self.nodes.all[leader].signal("STOP");
+            let leads = |node: usize| {
+                let health = self.nodes.all[node].get("/api/v1/health");
+                health.is_some_and(|answer| answer.body["status"] == "leading")
+            };
+            let until = Instant::now() + PAUSE * 2;
+            while Instant::now() < until {
+                if (0..self.nodes.all.len()).any(|node| node != leader && leads(node)) {
+                    return Some(leader);
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            // It was stopped while it wrote, and holds the lock of the log in the folder.
+            self.nodes.all[leader].signal("CONT");
+            None
+        })
+    }
+
     /// Waits until so many runs have started and ended.
     #[track_caller]
     fn counts(&self, what: &str, holds: impl Fn((usize, usize)) -> bool) {
@@ -231,8 +253,7 @@ fn commands_of_a_worker_with_the_shortest_lease_outlive_a_leader_that_stands_sti
     let go = nodes.folder.path().join("go");
     let mut fleet = Fleet::of(nodes, Vec::new(), &until(&go));
     fleet.counts("all places are taken", |(started, _)| started == 2);
-    let leader = fleet.nodes.led();
-    fleet.nodes.all[leader].signal("STOP");
+    let leader = fleet.hang();
     // The lease, with what the shim and the leader add to it.
     std::thread::sleep(Duration::from_secs(25));
     assert_eq!(fleet.ledger.counts("tick"), (2, 0));
