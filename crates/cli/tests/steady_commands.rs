@@ -296,7 +296,7 @@ mod real {
         let at: Vec<String> = links.iter().map(|link| link.address().to_string()).collect();
         let nodes = Nodes::through(Folder::with(&[]), &store, &at);
         // Each store begins elsewhere in the numbers of a seed.
-        let mut random = Random(seed ^ tenths << 32);
+        let mut random = Random(seed ^ (tenths << 32));
         let mut fleet = Fleet::of(nodes, links, "sleep $((RANDOM % 5)).$((RANDOM % 10))");
         // One that loses what it has when it is killed loses the log.
         let dies = store.keeps.then_some(Disturbance::StoreDies(store.name));
