@@ -629,7 +629,8 @@ async fn a_worker_whose_disk_is_full_asks_once_a_second_and_begins_when_it_has_r
     bench.has_workers(1).await;
     bench.start("app1", "20140101_1", "w1");
     until("it is told again", || told.lock().unwrap().len() >= 2).await;
-    let (first, second) = (told.lock().unwrap()[0], told.lock().unwrap()[1]);
+    let told = told.lock().unwrap().clone();
+    let (first, second) = (told[0], told[1]);
     assert!(second.duration_since(first) >= Duration::from_secs(1), "it was told again at once");
     bench.silence();
     std::fs::create_dir(&notes).unwrap();
