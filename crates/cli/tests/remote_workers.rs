@@ -480,7 +480,10 @@ fn a_worker_is_told_what_is_wrong_with_its_token_its_server_and_its_folder() {
         crate::support::Said::of(command.output().expect("it runs"))
     };
     let said = with(None).fails(1);
-    assert!(said.contains("hint: this worker shows no token: `kelos token add NAME --role worker` makes one"), "{said}");
+    assert!(
+        said.contains("hint: this worker shows no token: `kelos token add NAME --role worker` makes one"),
+        "{said}"
+    );
     let said = with(Some("kelos_wrong")).fails(1);
     assert!(said.contains("does not show the token of this server"), "{said}");
     let viewer = site.folder.run(&["token", "add", "viewer", "--role", "view"]).ok();

@@ -29,8 +29,9 @@ impl Core {
             return;
         }
         let state = live.slot.state;
-        if let Some(at) =
-            workflow.comes_at(&id.key, &live.slot, self.now).filter(|_| matches!(state, SlotState::Waiting | SlotState::Queued))
+        if let Some(at) = workflow
+            .comes_at(&id.key, &live.slot, self.now)
+            .filter(|_| matches!(state, SlotState::Waiting | SlotState::Queued))
         {
             return self.wakes.look_at_moment(id, at);
         }

@@ -14,7 +14,7 @@ use kelos_model::{Actor, Outcome, RunId};
 use kelos_store::{Journal, StoredState};
 
 use super::reign::{Message, Reign};
-use super::site::Common;
+use super::site::{Common, Plant};
 use super::workers::{RunPlace, SURELY_OVER, WorkerSession};
 use crate::judge;
 
@@ -241,6 +241,9 @@ impl Reign<'_> {
                 // Its shim ended it with its lease.
                 let is_lost = execution.outcome == Outcome::Killed && !self.hub.cancelled.contains(&run);
                 let lost = Outcome::Unknown { reason: "its lease was over".to_owned() };
+                if place.plan.plant == Some(Plant::ForgetsTooEarly) {
+                    worker.held.remove(&run);
+                }
                 said.push((run, Report::Ended { outcome: if is_lost { lost } else { execution.outcome } }));
             }
         }

@@ -343,6 +343,8 @@ impl<S: LocalState + 'static> Journal for LogJournal<S> {
             return Ok(None);
         }
         match held {
+            // The leader that was deposed may still perform what it has written.
+            Some(held) if (self.monotonic)() < held.leads_from => Ok(None),
             Some(held) if held.is_fresh => self.begin(&held, now),
             // The renewal took too long: another node may lead by now.
             Some(held) if (self.monotonic)() >= held.trusted_until => Ok(None),

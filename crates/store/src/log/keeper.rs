@@ -44,6 +44,8 @@ pub type Monotonic = Arc<dyn Fn() -> Duration + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldLease {
     pub(super) record: LeaseRecord,
+    /// The moment from which on this node leads, by the monotonic clock. A leader that was deposed trusts its lease until then.
+    pub(super) leads_from: Duration,
     /// Until when it may be trusted, by the monotonic clock.
     pub(super) trusted_until: Duration,
     /// Whether the log has no plug of it yet.
@@ -393,6 +395,9 @@ impl Keeper {
     fn take_with(&mut self, seen: &LeaseRecord, reason: &str, holder: Holder) -> Result<(), LogError> {
         let sent = (self.monotonic)();
         let nonce = (self.nonce)();
+        // One that is taken over from itself, since an answer was lost, may have been deposing.
+        let was_deposing = seen.holder.deposed.is_some() && seen.holder.node == holder.node;
+        let is_deposing = holder.deposed.is_some() || was_deposing;
         let taken = self.log.take(seen, nonce, &holder);
         let own = (seen.epoch + 1, nonce);
         if seen.is_free || !self.own_takings.contains(&(seen.epoch, seen.nonce)) {
@@ -410,8 +415,10 @@ impl Keeper {
         let Some(record) = taken? else { return Ok(()) };
         self.renewed_at = sent;
         let trusted_until = sent + self.timing.lasts - self.timing.margin;
+        // The store has the answer to the last renewal of a leader that was deposed from before this.
+        let leads_from = if is_deposing { (self.monotonic)() + self.timing.lasts } else { sent };
         state.seen = record.clone();
-        state.held = Some(HeldLease { record, trusted_until, is_fresh: true, reason: reason.to_owned() });
+        state.held = Some(HeldLease { record, leads_from, trusted_until, is_fresh: true, reason: reason.to_owned() });
         Ok(())
     }
 }
