@@ -251,7 +251,7 @@ fn commands_of_a_worker_with_the_shortest_lease_outlive_a_leader_that_stands_sti
         nodes = nodes.with(node, &["--lease", "15", "--at-a-time", "0"]);
     }
     let go = nodes.folder.path().join("go");
-    let mut fleet = Fleet::of(nodes, Vec::new(), &until(&go));
+    let fleet = Fleet::of(nodes, Vec::new(), &until(&go));
     fleet.counts("all places are taken", |(started, _)| started == 2);
     let leader = fleet.hang();
     // The lease, with what the shim and the leader add to it.
