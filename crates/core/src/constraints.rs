@@ -44,7 +44,7 @@ impl Core {
     pub(crate) fn judge_held(&mut self, only: &WorkflowFilter, before: Option<Timestamp>, looks: &mut Budget) {
         let about = About { only, before };
         if looks.is_for_all() {
-            for program in self.programs.to_judge() {
+            for program in self.programs.take_judged() {
                 self.judge_share(program, &about, looks);
             }
         } else {

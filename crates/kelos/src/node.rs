@@ -2,6 +2,7 @@
 
 #[cfg(feature = "alerts")]
 mod alerting;
+mod error;
 mod former;
 #[cfg(feature = "scripts")]
 mod problems;
@@ -36,7 +37,7 @@ use kelos_engine::sources::{FactSource, Sources, Watch, WatchedPrefix};
 use kelos_engine::{AskError, EngineParts, Handle, Pace};
 #[cfg(feature = "http")]
 use kelos_executors::http::Http;
-use kelos_executors::local::{self, Launcher, LocalError, OutputCopies};
+use kelos_executors::local::{self, Launcher, OutputCopies};
 use kelos_executors::workers::{self, Hub, OutputReader, Roll, SHORTEST_LEASE, Terms};
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
@@ -52,7 +53,7 @@ use kelos_sandbox::{Folders, Limits, Problem};
 use kelos_scripts::ScriptFolder;
 use kelos_storage::{Storage, StorageConfig};
 use kelos_store::log::LogState;
-use kelos_store::{Journal, KnownRun, Queries, StoreError};
+use kelos_store::{Journal, KnownRun, Queries};
 #[cfg(feature = "http")]
 use kelos_tls::Trust;
 use tokio::runtime::Handle as Runtime;
@@ -62,6 +63,7 @@ use crate::history::Vouch;
 use crate::history::{History, HistoryConfig, HistoryParts};
 #[cfg(feature = "nodes")]
 use crate::nodes::{FilesError, Roster, SharedFiles};
+pub use error::NodeError;
 use former::find_former_runs;
 #[cfg(all(feature = "checkpoints", feature = "scripts"))]
 use problems::checkpoint_problems;
@@ -74,32 +76,6 @@ use services::services;
 use services::with_kafka;
 #[cfg(feature = "nodes")]
 use shared::{follow_files, restoring, shared_files};
-
-/// The error of a node that could not be started. Messages complete "failed to …".
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// The store can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The folder of runs can't be used.
-    #[error(transparent)]
-    Runs(#[from] LocalError),
-    /// A folder of new files can't be watched.
-    #[error("watch for new files: {0}")]
-    Watch(String),
-    /// The files of definitions can't be shared with other nodes.
-    #[cfg(feature = "nodes")]
-    #[error(transparent)]
-    Files(#[from] FilesError),
-    /// The lease of its workers would end with a change of leader.
-    #[error(
-        "accept workers with a lease of {0:?}: expected {SHORTEST_LEASE:?} or more, as a shorter one would end commands with each change of leader"
-    )]
-    ShortLease(Duration),
-    /// A thread can't be started.
-    #[error("start a thread: {0}")]
-    Thread(#[from] std::io::Error),
-}
 
 /// How long a lease lasts that is not renewed. A leader that dies is recognised by its lock at once; a standby waits this long for one
 /// that hangs.

@@ -260,6 +260,12 @@ impl Site {
         self.log.connect().lease().map_or(0, |lease| lease.epoch)
     }
 
+    /// The epoch whose leader alone may perform commands. One that deposed another begins with its plug.
+    fn performing_epoch(&self) -> u64 {
+        let lease = self.log.connect().lease().unwrap_or_default();
+        if lease.holder.deposed.is_some() { self.common().ledger.epoch() } else { lease.epoch }
+    }
+
     /// Loses the last entries, as a store does whose replica was promoted before it had them.
     fn lose_the_end(&self, handles: &[Arc<NodeHandle>], me: usize, rng: &mut Rng) -> Result<(), String> {
         while handles.iter().any(|handle| handle.is_appending()) && !self.relay.is_over() {

@@ -73,7 +73,7 @@ struct Reporter {
 }
 
 /// The answer of the leader to a report.
-enum Answered {
+enum LeaderAnswer {
     /// It knows these nodes; nothing from an older program.
     Nodes(Option<NodesDto>),
     /// Another process, at an address, has the name of this node.
@@ -156,22 +156,22 @@ impl Reporter {
     }
 
     /// Takes the answer of the leader of an epoch.
-    fn take(&mut self, answered: Answered, epoch: u64) {
+    fn take(&mut self, answered: LeaderAnswer, epoch: u64) {
         match answered {
-            Answered::NameTaken(by) => {
+            LeaderAnswer::NameTaken(by) => {
                 let since = *self.refused.get_or_insert_with(Instant::now);
                 if since.elapsed() >= TAKEN {
                     self.log.note_twin(Some(by.as_deref()));
                 }
                 return;
             }
-            Answered::Refused(why) => {
+            LeaderAnswer::Refused(why) => {
                 self.rests = Some((epoch, Instant::now() + REFUSED_EVERY));
                 self.refusal = Some(format!(
                     "report to the leader: {why}; nodes that require credentials have the same session.key: copy that of the leader's state"
                 ));
             }
-            Answered::Nodes(nodes) => {
+            LeaderAnswer::Nodes(nodes) => {
                 self.refusal = None;
                 if let Some(nodes) = nodes {
                     self.learn(nodes);
@@ -236,7 +236,7 @@ impl Reporter {
         (answers.into_iter().map(|(sight, _)| sight).collect(), names)
     }
 
-    async fn tell(&self, lease: &LeaseRecord) -> Result<Answered, String> {
+    async fn tell(&self, lease: &LeaseRecord) -> Result<LeaderAnswer, String> {
         let leader = lease.holder.address.as_deref().ok_or("it has told no address")?;
         let status = self.log.status();
         let report = NodeReportRequest {
@@ -257,18 +257,18 @@ impl Reporter {
             200 => {
                 let nodes: NodesDto = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
                 match nodes.nodes.iter().find(|node| node.leads) {
-                    Some(node) if node.name == lease.holder.node => Ok(Answered::Nodes(Some(nodes))),
+                    Some(node) if node.name == lease.holder.node => Ok(LeaderAnswer::Nodes(Some(nodes))),
                     _ => Err("another node answers there".to_owned()),
                 }
             }
-            204 => Ok(Answered::Nodes(None)),
+            204 => Ok(LeaderAnswer::Nodes(None)),
             409 => {
                 let fault: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let detail = fault["detail"].as_str().unwrap_or_default();
                 let place = detail.split("another process at ").nth(1).and_then(|rest| rest.split(' ').next());
-                Ok(Answered::NameTaken(place.map(str::to_owned)))
+                Ok(LeaderAnswer::NameTaken(place.map(str::to_owned)))
             }
-            400 | 401 | 403 | 429 => Ok(Answered::Refused(answer.summary())),
+            400 | 401 | 403 | 429 => Ok(LeaderAnswer::Refused(answer.summary())),
             _ => Err(answer.summary()),
         }
     }

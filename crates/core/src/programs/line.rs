@@ -112,8 +112,8 @@ impl Programs {
         }
     }
 
-    /// The programs with held slots that something woke, or that there may be room for.
-    pub(crate) fn to_judge(&mut self) -> BTreeSet<WorkflowId> {
+    /// The programs with held slots that something woke, or that there may be room for, whatever their order was.
+    pub(crate) fn take_judged(&mut self) -> BTreeSet<WorkflowId> {
         self.order.clear();
         self.woken.keys().chain(&self.to_admit).cloned().collect()
     }

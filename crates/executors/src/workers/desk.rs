@@ -6,98 +6,32 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kelos_core::Input;
-use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_engine::{Handle, Status};
-use kelos_model::run::Report;
-use kelos_model::workers::FUNCTION;
-use kelos_model::{Outcome, PermitAnswer, RunId, WorkflowId};
+use kelos_model::{RunId, WorkflowId};
 use kelos_store::log::LogState;
-use kelos_wire::{AssignmentDto, OfferRequest, OutputQuestionDto, PermitAnswerDto};
+use kelos_wire::{AssignmentDto, OfferRequest, OutputQuestionDto};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Notify, watch};
 
 use super::complaints::Complaints;
 use super::elsewhere::{RecordError, RemoteWorkers};
-use super::entry::{Entry, Place};
 use super::output::{OutputDesk, OutputReader, Questions};
+use super::refusal::{HubError, LOOK_AGAIN};
 use super::session::Now;
-use super::state::{Absence, State};
-use super::verdict::ExternalId;
+use super::state::State;
 use super::{Roll, Terms, WorkerView, verdict};
-use crate::local::{Launcher, LocalError, gone, surely_over, unique};
-use crate::run_ref;
+use crate::local::{Launcher, LocalError, gone, unique};
 
+mod executor;
+mod left;
 mod served;
 mod tasks;
 
 /// The number of checks for silent workers in the time of a lease.
 const LOOKS: u32 = 10;
 
-/// The longest wait between two checks for runs that no worker claims.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
-/// The wait before the log is read again, which is there only once the engine leads.
-const READ_AGAIN: Duration = Duration::from_millis(20);
-
-/// How long the first answer to a worker is delayed by runs of which it is being found out whether they began.
-const DOUBT: Duration = Duration::from_secs(1);
-
 /// The longest age of the list of workflows for workers that accept all.
 const APPS_AGE: Duration = Duration::from_secs(1);
-
-/// The reason for which a hub rejects a worker. Messages complete "failed to …".
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HubError {
-    /// It was silent for too long, or its process ended.
-    #[error("continue this session: the worker sent no heartbeat for too long, and its runs were taken away")]
-    GivenUp,
-    /// The leader ends.
-    #[error("accept a worker: this leader is shutting down")]
-    Closing,
-    /// Its reports were not stored: the leader lost the lead, or its store failed.
-    #[error("store what a worker reported: this process does not lead at the moment")]
-    NotStored,
-    /// Another process leads, or none: whose runs are whose is known there alone.
-    #[error("hear a worker: this process does not lead at the moment{}", said(.0))]
-    NotLeading(Option<String>),
-    /// Another process works under the name, and is alive.
-    #[error("work under the name {}: another process works under it on the machine {}; where a machine or a folder was copied, give this \
-        worker an empty folder of its own", .0.name, .0.host)]
-    NameTaken(HeldName),
-    /// Another process had the name, and nobody knows whether it has ended.
-    #[error("work under the name {}: another process worked under it on the machine {}, {} s ago; if it does not come back, the name is \
-        free in {} s at most", .0.name, .0.host, .0.silence.as_secs(), .0.remaining().as_secs())]
-    NameHeld(HeldName),
-    /// The server does its jobs itself.
-    #[error("register a worker: this server runs jobs itself, expected one that hands them to workers")]
-    ByItself,
-}
-
-/// The name of a worker that another process has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldName {
-    /// The name.
-    pub name: Arc<str>,
-    /// The machine of that process.
-    pub host: String,
-    /// The time since its last message.
-    pub silence: Duration,
-    /// The time of silence after which it certainly has no runs any more: the longest of its lease and those of its runs, and what clocks
-    /// may differ.
-    pub lease: Duration,
-}
-
-impl HeldName {
-    /// How long the name may still be held, in full seconds and with the interval at which silence is looked for.
-    fn remaining(&self) -> Duration {
-        let left = self.lease.saturating_sub(self.silence) + LOOK_AGAIN;
-        Duration::from_secs(left.as_secs() + 1)
-    }
-}
-
-fn said(leader: &Option<String>) -> String {
-    leader.as_ref().map(|leader| format!("; {leader} does")).unwrap_or_default()
-}
 
 /// The hub: assigns runs to workers, and receives their reports. Cheap to clone.
 #[derive(Clone)]
@@ -599,52 +533,6 @@ impl HubState {
         }
     }
 
-    /// Sends the last report on a run that no worker has.
-    async fn conclude(&self, run: &RunId, report: Report) {
-        let outputs = self.launcher.outputs(&run_ref(run)).await;
-        let entry = {
-            let mut state = self.state();
-            // Another epoch may have begun meanwhile, in which somebody claimed it.
-            let is_ending = state.runs.get(run).is_some_and(|entry| entry.place == Place::Ending);
-            if is_ending { state.runs.remove(run) } else { None }
-        };
-        let Some(entry) = entry else { return };
-        let report = match report {
-            Report::Ended { outcome: Outcome::Unknown { .. } | Outcome::Lost { .. } } | Report::NeverStarted
-                if entry.cancelled =>
-            {
-                Report::Ended { outcome: Outcome::Killed }
-            }
-            other => other,
-        };
-        let report = match (report, outputs) {
-            (Report::Ended { outcome: Outcome::Succeeded }, Err(outcome)) => Report::Ended { outcome },
-            (report @ Report::Ended { .. }, Ok(Some(outputs))) => {
-                entry.reports.run(run, Report::Gave { outputs });
-                report
-            }
-            (report, _) => report,
-        };
-        entry.reports.run(run, report);
-        self.concluded.notify_waiters();
-    }
-
-    /// Waits until it is known whether the runs that another leader assigned began, so that they can be assigned again.
-    async fn end_doubt(&self) {
-        let ended = async {
-            loop {
-                let concluded = self.concluded.notified();
-                tokio::pin!(concluded);
-                concluded.as_mut().enable();
-                if !self.state().is_in_doubt() {
-                    return;
-                }
-                concluded.await;
-            }
-        };
-        let _ = tokio::time::timeout(DOUBT, ended).await;
-    }
-
     /// Gives up workers that were silent for too long, and runs that no worker claimed.
     fn look(self: &Arc<Self>, now: Now) {
         if self.leads().is_none() {
@@ -681,191 +569,11 @@ impl HubState {
         }
         self.look_for_left(now.monotonic);
     }
-
-    /// Takes over the runs that another leader assigned and no worker claims.
-    fn look_for_left(self: &Arc<Self>, now: Instant) {
-        if self.leads().is_none() || !self.state().has_unclaimed() {
-            return;
-        }
-        self.state().seek();
-        let living = self.roll.living(self.terms.lease);
-        let left = self.state().left(&living, now);
-        for (run, left) in left {
-            self.take_over(&run, left);
-        }
-    }
-
-    /// Ends a run that another leader assigned, unless a worker claimed it meanwhile.
-    fn take_over(self: &Arc<Self>, run: &RunId, left: Absence) {
-        let mut state = self.state();
-        let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
-        let Some(entry) = state.runs.get_mut(run).filter(unclaimed) else { return };
-        entry.place = Place::Ending;
-        let (was_confirmed, loss) = (entry.external_id.is_some(), entry.loss);
-        state.fenced += u64::from(loss.is_some() && matches!(left, Absence::Unclaimed(_)));
-        drop(state);
-        let (desk, run) = (self.clone(), run.clone());
-        self.runtime.spawn(async move {
-            let report = match (left, loss) {
-                (Absence::NeverStarted, _) => Report::NeverStarted,
-                (Absence::Unclaimed(why), Some(loss)) => Report::Ended { outcome: loss.outcome(why.to_owned()) },
-                (Absence::Unclaimed(why), None) => verdict::unclaimed(&desk.launcher, &run, was_confirmed, why).await,
-            };
-            desk.conclude(&run, report).await;
-        });
-    }
-
-    /// Reads from the log who has a run that another leader assigned. Nothing is decided about it before.
-    async fn read_of(&self, run: &RunId) {
-        while self.state().is_unread(run) {
-            // An engine asks before it shows that it leads, and before the hub is connected to it.
-            if let (Some(engine), Some(epoch)) = (self.engine.get(), self.leads()) {
-                match self.elsewhere.handed(engine, run).await {
-                    Ok(handed) if self.leads() == Some(epoch) => {
-                        return self.state().read_of(run, handed, Instant::now(), self.terms.lease);
-                    }
-                    Ok(_) => tracing::debug!(%run, "another epoch has begun; trying again"),
-                    Err(error) => tracing::debug!(%run, "failed to {error}; trying again"),
-                }
-            }
-            tokio::time::sleep(READ_AGAIN).await;
-        }
-    }
-
-    /// Removes workers from the log that did not come back, or have left.
-    async fn strike(self: Arc<Self>, workers: Vec<Arc<str>>) {
-        let Some(engine) = self.engine.get() else { return };
-        for worker in workers {
-            if let Err(error) = self.elsewhere.strike(engine, &worker, &self.state).await {
-                tracing::debug!(worker = &*worker, "failed to {error}; trying again");
-                return;
-            }
-        }
-    }
-
-    /// Notes a run that another leader assigned, and finds out what became of it.
-    fn expect(self: &Arc<Self>, state: &mut State, run: &RunId, external_id: Option<&str>, reports: Reports) {
-        let claimed_within = match external_id.map(|id| ExternalId::read(id).loss) {
-            Some(Some(loss)) => surely_over(loss.lease),
-            _ => self.terms.lease,
-        };
-        let place = match external_id {
-            None => Place::Unread,
-            Some(_) => Place::Unclaimed(Instant::now() + claimed_within),
-        };
-        let entry = Entry::of_another(reports, place, external_id.map(str::to_owned));
-        state.runs.insert(run.clone(), entry);
-        self.stirred.notify_one();
-        self.runtime.spawn(self.clone().look_at(run.clone()));
-    }
-
-    /// Checks a run that another leader assigned at once: it may have ended, and its worker with it.
-    async fn look_at(self: Arc<Self>, run: RunId) {
-        self.read_of(&run).await;
-        if self.state().runs.get(&run).is_none_or(|entry| entry.loss.is_some()) {
-            return self.look_for_left(Instant::now());
-        }
-        if let Some(report) = verdict::found(&self.launcher, &run).await {
-            let is_taken = {
-                let mut state = self.state();
-                let unclaimed = |entry: &&mut Entry| matches!(entry.place, Place::Unclaimed(_));
-                state.runs.get_mut(&run).filter(unclaimed).map(|entry| entry.place = Place::Ending).is_some()
-            };
-            if is_taken {
-                self.conclude(&run, report).await;
-            }
-            return;
-        }
-        self.look_for_left(Instant::now());
-    }
 }
 
 impl Drop for HubState {
     fn drop(&mut self) {
         // Ends the periodic checks.
         self.stirred.notify_one();
-    }
-}
-
-impl Executor for Hub {
-    fn start(&self, start: Start, reports: Reports) {
-        let mut state = self.inner.state();
-        if *self.inner.closing.borrow() {
-            return reports.run(&start.run, Report::NeverStarted);
-        }
-        let is_function = start.workflow.job.executor == FUNCTION;
-        let run = start.run.clone();
-        state.start(start, reports);
-        self.inner.stirred.notify_one();
-        self.inner.tell(&mut state);
-        if is_function {
-            self.inner.runtime.spawn(self.inner.clone().find_program(run));
-        }
-    }
-
-    fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
-        let mut state = self.inner.state();
-        if let Some(entry) = state.runs.get_mut(run) {
-            entry.reports = reports;
-            if let Some(external_id) = entry.external_id.clone() {
-                entry.reports.run(run, Report::Started { external_id });
-            }
-            return;
-        }
-        self.inner.expect(&mut state, run, external_id, reports);
-    }
-
-    fn cancel(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
-        let mut state = self.inner.state();
-        if state.cancel(run, reports.clone()) {
-            return;
-        }
-        let is_here = external_id.is_some_and(|external_id| ExternalId::read(external_id).loss.is_none());
-        if !is_here {
-            // Its worker ends it once it has come back, if it has it.
-            self.inner.expect(&mut state, run, external_id, reports.clone());
-            let _ = state.cancel(run, reports);
-            return;
-        }
-        drop(state);
-        let (launcher, run) = (self.inner.launcher.clone(), run.clone());
-        self.inner.runtime.spawn(async move {
-            let ended = verdict::end(&launcher, &run, "killed").await;
-            let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } });
-            reports.run(&run, if killed { Report::Ended { outcome: Outcome::Killed } } else { ended });
-        });
-    }
-
-    fn answer(&self, run: &RunId, request: u64, answer: PermitAnswer, _: Reports) {
-        self.inner.state().permit(PermitAnswerDto { run: run.clone(), request, answer });
-    }
-
-    fn lead(&self, epoch: u64) {
-        self.inner.state().begin(epoch, !self.inner.terms.is_of_several, Now::read());
-        self.inner.elsewhere.begin(epoch);
-        self.inner.epoch.send_replace(Some(epoch));
-    }
-
-    fn stand_by(&self) {
-        self.inner.elsewhere.forget();
-        if self.inner.terms.is_of_several {
-            // Another node leads, and what its workers have is known there. They say it again when this one leads.
-            self.inner.epoch.send_replace(None);
-            self.inner.state().clear();
-        }
-    }
-
-    fn note(&self, run: &RunId) -> Option<String> {
-        let state = self.inner.state();
-        let entry = state.runs.get(run)?;
-        match &entry.place {
-            Place::Given(worker) => Some(format!("worker {worker} does it")),
-            Place::Unread => Some("the log is being read for the worker that has it".to_owned()),
-            Place::Unclaimed(_) => Some(match entry.named() {
-                Some(worker) => format!("it waits for worker {worker} to come back"),
-                None => "it waits for its worker to come back".to_owned(),
-            }),
-            Place::Ending => Some("its worker is gone, and what is left of it is being ended".to_owned()),
-        }
     }
 }

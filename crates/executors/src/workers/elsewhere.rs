@@ -17,10 +17,11 @@ use kelos_store::{Queries, RegisterKeys, StoreError};
 use kelos_wire::{OfferRequest, RemoteWorkerDto};
 use tokio::task::spawn_blocking;
 
+use super::refusal::HeldName;
 use super::session::Now;
 use super::state::State;
 use super::verdict::{HandedRun, Loss, millis};
-use super::{HeldName, Process, Roll, Terms, WorkerView};
+use super::{Process, Roll, Terms, WorkerView};
 use crate::local::surely_over;
 
 /// The reason for which the workers in the log can't be read or written. Messages complete "failed to …".

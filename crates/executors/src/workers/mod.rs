@@ -31,6 +31,7 @@
 mod complaints;
 mod desk;
 mod disk;
+mod door;
 mod elsewhere;
 mod entry;
 mod hands;
@@ -39,6 +40,7 @@ mod line;
 #[cfg(feature = "http")]
 mod lines;
 mod output;
+mod refusal;
 mod roll;
 mod session;
 mod state;
@@ -59,17 +61,19 @@ use kelos_model::{RunId, WorkflowId};
 use kelos_wire::{OfferedProjectDto, ProcessDto, ProcessIdDto, RemoteWorkerDto, WorkerFoldersDto};
 use serde::{Deserialize, Serialize};
 
-pub use desk::{HeldName, Hub, HubError};
+pub use desk::Hub;
 pub use disk::{Disk, DiskError, HeldFolders, HeldRuns};
+pub use door::{Door, NoAnswer};
 pub use hands::WorkerOffer;
 #[cfg(feature = "http")]
 pub use line::{AddressError, CONNECT, RemoteLine, detail, escaped, is_passing};
 #[cfg(feature = "http")]
 pub use lines::WorkerLine;
 pub use output::OutputReader;
+pub use refusal::{HeldName, HubError};
 pub use roll::{Roll, Signature};
 pub use terms::Terms;
-pub use worker::{Door, News, NoAnswer, RunEnd, Worker, WorkerHome};
+pub use worker::{News, RunEnd, Worker, WorkerHome};
 
 use crate::local::ProcessId;
 

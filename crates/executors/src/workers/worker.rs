@@ -2,7 +2,6 @@
 //! acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 use super::disk::{Disk, HeldRun};
+use super::door::{Door, NoAnswer};
 use super::hands::{Hands, WorkerOffer, WorkerRun};
 use super::waits::Waits;
 use super::{Process, Signature, output, verdict};
@@ -45,32 +45,6 @@ const SHORT_TRIES: u32 = 6;
 
 /// The executor that reads what is left of a run, of whatever kind it was.
 const COMMAND: &str = "command";
-
-/// The transport of a worker's messages to a hub.
-pub trait Door: Send + Sync + 'static {
-    /// Sends a message and waits for the answer, but no longer than `patience`: then the leader is [away](NoAnswer::Away), and a door that
-    /// leads to several nodes goes on to the next one. A caller that drops the future has changed its mind, which says nothing of the leader.
-    fn say(
-        &self,
-        worker: &str,
-        word: &OfferRequest,
-        patience: Duration,
-    ) -> impl Future<Output = Result<AssignmentDto, NoAnswer>> + Send;
-}
-
-/// The reason for which there is no answer. Messages complete "failed to …".
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
-    /// No hub can be reached now; one may be later.
-    #[error("{0}")]
-    Away(String),
-    /// The desk gave this worker up.
-    #[error("{0}")]
-    GivenUp(String),
-    /// It makes no sense to ask again.
-    #[error("{0}")]
-    Never(String),
-}
 
 /// That a run is over.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,6 +37,11 @@ impl Ledger {
         self.entries.len() as u64
     }
 
+    /// The epoch of the last entry; 0 before the first.
+    pub(super) fn epoch(&self) -> u64 {
+        self.entries.last().map_or(0, |(_, entry)| entry.epoch)
+    }
+
     /// The position of the last entry that was written before a moment.
     pub(super) fn last_before(&self, moment: Timestamp) -> u64 {
         self.entries.iter().filter(|(at, _)| *at < moment).count() as u64

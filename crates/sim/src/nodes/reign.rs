@@ -206,7 +206,7 @@ impl Reign<'_> {
     /// Performs commands. By then nobody else may have taken the lease.
     fn send(&mut self, commands: Vec<Command>) -> Result<(), TurnError> {
         let place = self.life.handle.place.clone();
-        let in_force = place.log_epoch();
+        let in_force = place.performing_epoch();
         if !commands.is_empty() && in_force != self.lease.epoch {
             let (node, epoch) = (self.life.handle.index, self.lease.epoch);
             place.fail(format!("node {node} performs commands of epoch {epoch}, and epoch {in_force} has taken over"));
