@@ -28,12 +28,7 @@ pub(crate) fn run(args: &WorkerArgs, store: &str) -> Result<u8, Failure> {
     let (allowed, rules) = (args.allowed.read()?, args.allowed.rules()?);
     // Before the folder is entered, because paths to files are as people see them from outside.
     let (trust, token) = (args.trust.read()?, args.trust.token.named()?);
-    let tunables = Tunables {
-        bind: options.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        access: args.access.clone(),
-        transport: args.transport.clone(),
-        ..Tunables::default()
-    };
+    let tunables = tunables(args);
     let pages = host::Pages::of_worker(trust, allowed, rules);
     let reach = tunables.reach(&pages)?;
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
@@ -87,6 +82,15 @@ pub(crate) fn run(args: &WorkerArgs, store: &str) -> Result<u8, Failure> {
     });
     Location::remove(&state);
     served.map(|()| 0)
+}
+
+fn tunables(args: &WorkerArgs) -> Tunables {
+    Tunables {
+        bind: args.shared.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        access: args.access.clone(),
+        transport: args.transport.clone(),
+        ..Tunables::default()
+    }
 }
 
 fn write(location: &Location, state: &Path) {

@@ -64,7 +64,7 @@ struct Reporter {
     gave_up: Option<u64>,
     /// Since when the leader refuses the name of this node.
     refused: Option<Instant>,
-    /// Why the leader refuses the reports of this node.
+    /// The reason for which the leader refuses the reports of this node.
     refusal: Option<String>,
     /// The epoch of a leader that refuses the reports, and until when it gets none.
     rests: Option<(u64, Instant)>,

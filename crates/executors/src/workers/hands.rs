@@ -73,6 +73,29 @@ pub(super) struct WorkerRun {
 }
 
 impl Hands {
+    /// Those of a worker that has no runs yet.
+    pub(super) fn new(wanted: WorkerOffer) -> Hands {
+        Hands {
+            wanted,
+            leaves: false,
+            declines: false,
+            left: false,
+            alone: false,
+            is_stuck: false,
+            session: None,
+            epoch: 0,
+            unanswered: 0,
+            lease: None,
+            count: 0,
+            taken: 0,
+            runs: BTreeMap::new(),
+            outbox: Vec::new(),
+            outdated: BTreeSet::new(),
+            outputs: Vec::new(),
+            over: VecDeque::new(),
+        }
+    }
+
     pub(super) fn free(&self) -> u32 {
         if self.leaves {
             return 0;

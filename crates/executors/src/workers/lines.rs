@@ -21,9 +21,9 @@ const MOST: usize = 50;
 
 /// A line to whichever node answers. Cheap to clone.
 #[derive(Clone)]
-pub struct WorkerLine(Arc<Inner>);
+pub struct WorkerLine(Arc<LineState>);
 
-struct Inner {
+struct LineState {
     token: Option<Arc<str>>,
     http: Http,
     nodes: Mutex<KnownNodes>,
@@ -96,7 +96,7 @@ impl WorkerLine {
     #[must_use]
     pub fn of(named: Vec<String>, token: Option<Arc<str>>, http: Http) -> WorkerLine {
         let nodes = KnownNodes { named: named.len(), addresses: named, at: 0, learned: None };
-        WorkerLine(Arc::new(Inner { token, http, nodes: Mutex::new(nodes) }))
+        WorkerLine(Arc::new(LineState { token, http, nodes: Mutex::new(nodes) }))
     }
 
     /// The addresses that were named.

@@ -131,25 +131,6 @@ impl<D: Door> Worker<D> {
                 let _ = heard.send((run, report));
             }
         });
-        let hands = Hands {
-            wanted,
-            leaves: false,
-            declines: false,
-            left: false,
-            alone: false,
-            is_stuck: false,
-            session: None,
-            epoch: 0,
-            unanswered: 0,
-            lease: None,
-            count: 0,
-            taken: 0,
-            runs: BTreeMap::new(),
-            outbox: Vec::new(),
-            outdated: BTreeSet::new(),
-            outputs: Vec::new(),
-            over: VecDeque::new(),
-        };
         let (signature, disk) = match footing {
             WorkerHome::Shared(signature) => (Some(signature), None),
             WorkerHome::Own(disk) => (None, Some(Mutex::new(disk))),
@@ -161,7 +142,7 @@ impl<D: Door> Worker<D> {
             executors,
             process: Process::own().ok().map(ProcessDto::from),
             reports,
-            hands: Mutex::new(hands),
+            hands: Mutex::new(Hands::new(wanted)),
             say: Notify::new(),
             hurry: Notify::new(),
             moved: Notify::new(),

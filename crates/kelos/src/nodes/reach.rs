@@ -11,7 +11,7 @@ const UNREACHED: Duration = Duration::from_secs(4);
 /// off.
 const UNREACHED_ALONE: Duration = Duration::from_secs(30);
 
-/// What another node says about the leader.
+/// The word of another node about the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     /// It reaches the leader.

@@ -67,7 +67,7 @@ impl Candidate {
         self.own.as_ref().or(twin).or(self.clock())
     }
 
-    /// What is wrong with its clock. That of the store decides where it tells the time.
+    /// The fault of its clock. That of the store decides where it tells the time.
     pub(super) fn clock(&self) -> Option<&String> {
         if self.tells_time { self.clock_of_store.as_ref() } else { self.clock_of_nodes.as_ref() }
     }
