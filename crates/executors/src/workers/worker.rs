@@ -1,7 +1,7 @@
 //! The worker's side: asks for runs, executes them by its own executors, and repeats reports until they are
 //! acknowledged.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
