@@ -35,6 +35,8 @@ pub(super) struct State {
     epoch: u64,
     /// The prefix of the names of its sessions.
     prefix: String,
+    /// How often it has begun to lead, also again in the same epoch.
+    begun: u64,
     drawn: u64,
     pub(super) sessions: BTreeMap<Arc<str>, Session>,
     pub(super) runs: BTreeMap<RunId, Entry>,
@@ -63,6 +65,7 @@ impl State {
     pub(super) fn new(own: String, remote_lease: Duration) -> State {
         State {
             prefix: format!("{own}.0."),
+            begun: 0,
             own,
             epoch: 0,
             drawn: 0,
@@ -604,7 +607,8 @@ impl State {
             }
         } else {
             self.clear();
-            self.prefix = format!("{}.{epoch}.", self.own);
+            self.begun += 1;
+            self.prefix = format!("{}.{epoch}.{}.", self.own, self.begun);
         }
         self.epoch = epoch;
     }

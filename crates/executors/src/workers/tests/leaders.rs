@@ -262,6 +262,17 @@ async fn a_node_that_is_deposed_answers_those_who_wait_at_once_and_hears_nobody_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_stood_by_and_goes_on_in_its_epoch_takes_no_runs_away() {
+    let bench = Bench::on(OF_SEVERAL);
+    bench.desk.lead(1);
+    let before = bench.say("w1", knowing(far(1, 0, None), 1)).await;
+    bench.desk.stand_by();
+    bench.desk.lead(1);
+    let again = bench.say("w1", knowing(far(2, 0, Some(&before)), 1)).await;
+    assert!(!again.given_up && again.session != before.session, "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_has_been_replaced_does_not_answer_a_worker_that_knows() {
     let disk = MemoryDisk::new();
     let (leader, before) = with_a_begun_run(&disk).await;
