@@ -77,7 +77,8 @@ run_name_node() { java_here "$1" "$hadoop_jars" 256m org.apache.hadoop.hdfs.serv
 fetch() { curl --silent --fail --max-time 5 "$@"; }
 
 # webhdfs PORT METHOD USER PATH QUERY OPTION...: one request to a name node.
-webhdfs() { fetch --request "$2" "http://127.0.0.1:$1/webhdfs/v1$4?user.name=$3&$5" "${@:6}"; }
+# What is written may take a while on a busy machine.
+webhdfs() { fetch --show-error --max-time 60 --request "$2" "http://127.0.0.1:$1/webhdfs/v1$4?user.name=$3&$5" "${@:6}"; }
 
 # folder PORT PATH OWNER PERMISSION: creates it as the superuser, who is `hdfs`.
 folder() {
