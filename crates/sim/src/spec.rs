@@ -315,8 +315,12 @@ impl Spec {
         for slot in mine.cloned().collect::<Vec<_>>() {
             let state = &self.slots[&slot];
             let backed_off = state.state == SlotState::Backoff && state.due.is_some_and(|due| due <= now);
-            let waits = state.state == SlotState::Waiting && self.has_come(&slot, state);
-            if !waits && !backed_off || self.is_left_alone(state) {
+            if state.state != SlotState::Waiting && !backed_off || self.is_left_alone(state) {
+                continue;
+            }
+            if !self.has_come(&slot, state) {
+                // Another definition may have given it a later time.
+                self.enter(&slot, SlotState::Waiting, now);
                 continue;
             }
             let looked = self.looked(&slot, &workflow, None, world);
