@@ -229,6 +229,7 @@ fn until(go: &Path) -> String {
 }
 
 #[test]
+#[ignore = "waits for leases: .ci/long steady"]
 fn commands_outlive_leaders_that_stand_still_are_silent_are_killed_and_end() {
     let nodes = Nodes::of_file(3);
     let go = nodes.folder.path().join("go");
@@ -244,6 +245,7 @@ fn commands_outlive_leaders_that_stand_still_are_silent_are_killed_and_end() {
 }
 
 #[test]
+#[ignore = "waits for leases: .ci/long steady"]
 fn commands_of_a_worker_with_the_shortest_lease_outlive_a_leader_that_stands_still_for_longer() {
     let mut nodes = Nodes::of_file(3);
     for node in 0..3 {
@@ -263,7 +265,7 @@ fn commands_of_a_worker_with_the_shortest_lease_outlive_a_leader_that_stands_sti
     fleet.judge();
 }
 
-mod real {
+mod stores {
     use std::net::ToSocketAddrs;
 
     use super::{BOTH, Disturbance, FROM_SERVER, Fleet, Folder, Link, Nodes, TO_SERVER};
@@ -310,25 +312,25 @@ mod real {
     }
 
     #[test]
-    #[ignore = "needs a real server: servers/run with postgres -- cargo test -- --ignored real::"]
+    #[ignore = "waits for leases, over a real server: .ci/long steady"]
     fn commands_are_safe_over_postgres() {
         play(Store::postgres(), 4);
     }
 
     #[test]
-    #[ignore = "needs a real server: servers/run with redis -- cargo test -- --ignored real::"]
+    #[ignore = "waits for leases, over a real server: .ci/long steady"]
     fn commands_are_safe_over_redis() {
         play(Store::redis(), 3);
     }
 
     #[test]
-    #[ignore = "needs a real server: servers/run with zookeeper -- cargo test -- --ignored real::"]
+    #[ignore = "waits for leases, over a real server: .ci/long steady"]
     fn commands_are_safe_over_zookeeper() {
         play(Store::zookeeper(), 2);
     }
 
     #[test]
-    #[ignore = "needs a real server: servers/run with s3 -- cargo test -- --ignored real::"]
+    #[ignore = "waits for leases, over a real server: .ci/long steady"]
     fn commands_are_safe_over_s3() {
         play(Store::s3(), 1);
     }

@@ -271,6 +271,8 @@ impl State {
         let (Some(entry), Some(session)) = (self.runs.get_mut(run), self.sessions.get_mut(worker)) else { return };
         entry.place = Place::Given(worker.clone());
         if listed {
+            // It may begin at any moment.
+            entry.told = true;
             session.unlisted.remove(run);
             session.listed.insert(run.clone());
         } else if !session.has(run) {
