@@ -129,7 +129,7 @@ mod figures {
         }
     }
 
-    /// What befalls a leader.
+    /// A fault of a leader.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Fault {
         Terminated,

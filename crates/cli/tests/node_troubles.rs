@@ -8,7 +8,7 @@ use crate::support::link::{Link, TO_SERVER};
 use crate::support::nodes::Nodes;
 use crate::support::{Folder, Server, copy, eventually};
 
-/// An address at which nobody answers.
+/// An address at which no server answers.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
 #[test]
@@ -53,7 +53,7 @@ fn each_node_lists_the_nodes_also_without_a_leader() {
         assert!(said.contains("n0") && said.contains("n1") && said.contains("the log is file:"), "{said}");
     }
     nodes.all[leader].signal("CONT");
-    // Who can't reach whom: the leader's address is wrong from now on.
+    // From now on the leader's address is wrong, and the list says which node can't reach it.
     nodes.all[standby].stop();
     nodes.all[leader].stop();
     let mut nodes = Nodes::of_file(2).with(0, &["--advertise", NOWHERE]);

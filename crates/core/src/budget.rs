@@ -10,7 +10,7 @@ pub(crate) struct Budget {
     share: usize,
     /// The rest of those that have used some of it.
     left: BTreeMap<WorkflowId, usize>,
-    /// The rest of all of them together; none if there is a share for everybody.
+    /// The rest of all of them together; none if each has a share.
     rest: Option<usize>,
 }
 

@@ -88,7 +88,7 @@ impl Core {
         )
     }
 
-    /// Ends the runs of a workflow whose definition can't be read any more, with their steps: somebody has looked, and goes on.
+    /// Ends the runs of a workflow whose definition can't be read any more, with their steps: a person resumed the workflow, and it goes on.
     pub(crate) fn end_lost_flows(&mut self, workflow: &WorkflowId) {
         let lost: Vec<SlotRef> = self.flows.lost().iter().filter(|run| run.workflow == *workflow).cloned().collect();
         for slot in lost {

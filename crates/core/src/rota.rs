@@ -1,6 +1,6 @@
 //! The order in which those are served who can't all be served at once.
 //!
-//! Who is next follows from one of two rules, each of which gives out half: it is the one that has waited longest, or the one with the
+//! The next one follows from one of two rules, each of which gives out half: it is the one that has waited longest, or the one with the
 //! latest time. By the first alone, a workflow that is on time would wait for a turn of all those that catch up with their past; by the
 //! second alone, these would wait for ever beside one that always has something new.
 
@@ -33,7 +33,7 @@ impl<K: Ord + Clone> Rota<K> {
         self.known.is_empty()
     }
 
-    /// Adds somebody with a time behind all others. Who waits already keeps the place.
+    /// Adds one with a time behind all others. One that waits already keeps its place.
     pub(crate) fn add(&mut self, id: &K, time: Option<Timestamp>) {
         if self.known.contains_key(id) {
             return;
@@ -57,7 +57,7 @@ impl<K: Ord + Clone> Rota<K> {
         }
     }
 
-    /// Takes note of somebody's new time, if they wait here.
+    /// Takes note of the new time of one that waits.
     pub(crate) fn note_next(&mut self, id: &K, time: Option<Timestamp>) {
         let Some((arrival, known)) = self.known.get_mut(id) else { return };
         if let Some(before) = std::mem::replace(known, time) {

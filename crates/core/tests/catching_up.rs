@@ -1,19 +1,22 @@
-//! Hundreds of workflows that catch up with their past beside one that is on time, on a virtual clock.
+//! Hundreds of workflows that catch up with their past, and one that is on time, on a virtual clock.
 
 #![allow(clippy::disallowed_methods, reason = "the tests make sets; the core does not")]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::convert::Infallible;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use kelos_core::{Command, Config, Core, Deployment, Input, Past};
-use kelos_model::ranges::Range;
+use kelos_core::{Command, Config, Core, Deployment, Input};
 use kelos_model::run::Report;
 use kelos_model::time::{Cron, CronSchedule, Firing, Schedule, Zone};
-use kelos_model::workflow::{CatchUp, DefinedVersion, EventKeys, Keys, Program, Provenance};
-use kelos_model::{Event, FactKey, Job, Outcome, Run, RunId, Slot, SlotEvent, SlotRef, Trigger, Workflow, WorkflowId};
+use kelos_model::workflow::{CatchUp, EventKeys, Keys, Program, Provenance};
+use kelos_model::{Event, Job, Outcome, RunId, SlotEvent, Trigger, Workflow, WorkflowId};
 use serde_json::Map;
+
+#[path = "support/finished.rs"]
+mod finished;
+
+use finished::FinishedSlots;
 
 /// The past times of each of the others, one a minute.
 const TIMES: i64 = 40;
@@ -21,47 +24,11 @@ const TIMES: i64 = 40;
 const TURN: SignedDuration = SignedDuration::from_millis(50);
 const ON_TIME: &str = "on-time";
 
-/// All slots that left memory; they are read only to be found absent or final.
-#[derive(Default)]
-struct Slots(BTreeMap<SlotRef, Slot>);
-
-impl Past for Slots {
-    type Error = Infallible;
-
-    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(ids.iter().filter_map(|id| self.0.get_key_value(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect())
-    }
-
-    fn range(&mut self, _: &WorkflowId, _: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
-        Ok(None)
-    }
-
-    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
-        Ok(Vec::new())
-    }
-}
-
 /// A scheduler whose turns each take the same time. Of the runs of the others one ends with each turn, the oldest first; a run of the one
 /// that is on time ends with the next turn.
 struct World {
     core: Core,
-    past: Slots,
+    past: FinishedSlots,
     now: Timestamp,
     inputs: Vec<Input>,
     live: VecDeque<RunId>,
@@ -75,7 +42,7 @@ impl World {
     fn new(config: Config) -> World {
         World {
             core: Core::new(config),
-            past: Slots::default(),
+            past: FinishedSlots::default(),
             now: start(),
             inputs: Vec::new(),
             live: VecDeque::new(),

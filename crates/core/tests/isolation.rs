@@ -3,64 +3,30 @@
 #![allow(clippy::disallowed_methods, reason = "the tests make sets; the core does not")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_core::{
-    AnyAnswer, Ask, Command, Config, Core, CreateSchedules, Deployment, DownstreamRequest, FireRequest, Input, Past,
-    Refusal, Reply, SetRegister, Tell, Warrant,
+    AnyAnswer, Ask, Command, Config, Core, CreateSchedules, Deployment, DownstreamRequest, FireRequest, Input, Refusal,
+    Reply, SetRegister, Tell, Warrant,
 };
 use kelos_model::arguments::MAPPING;
-use kelos_model::ranges::Range;
 use kelos_model::sharing::{Reference, Scope, Shares};
 use kelos_model::time::{CronSchedule, Schedule};
-use kelos_model::workflow::{DefinedVersion, EventKeys, Keys, Program, Provenance};
+use kelos_model::workflow::{EventKeys, Keys, Program, Provenance};
 use kelos_model::{
-    Actor, Arguments, Event, Fact, FactKey, Job, Occurrence, Run, Slot, SlotEvent, SlotRef, SlotState, Trigger,
-    Workflow, WorkflowId,
+    Actor, Arguments, Event, Fact, Job, Occurrence, SlotEvent, SlotRef, SlotState, Trigger, Workflow, WorkflowId,
 };
 use serde_json::{Map, Value, json};
 
-/// The slots that were.
-#[derive(Default)]
-struct Slots(BTreeMap<SlotRef, Slot>);
+#[path = "support/finished.rs"]
+mod finished;
 
-impl Past for Slots {
-    type Error = Infallible;
-
-    fn slots(&mut self, ids: &[SlotRef]) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(ids.iter().filter_map(|id| self.0.get_key_value(id)).map(|(id, slot)| (id.clone(), slot.clone())).collect())
-    }
-
-    fn range(&mut self, _: &WorkflowId, _: Range) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn facts(&mut self, _: &[FactKey]) -> Result<Vec<FactKey>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn definitions(&mut self, _: &WorkflowId) -> Result<Vec<DefinedVersion>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn definition(&mut self, _: &WorkflowId, _: u32) -> Result<Option<Arc<Workflow>>, Infallible> {
-        Ok(None)
-    }
-
-    fn steps(&mut self, _: &SlotRef) -> Result<Vec<(SlotRef, Slot)>, Infallible> {
-        Ok(Vec::new())
-    }
-
-    fn runs(&mut self, _: &[u64]) -> Result<Vec<Run>, Infallible> {
-        Ok(Vec::new())
-    }
-}
+use finished::FinishedSlots;
 
 struct Server {
     core: Core,
-    past: Slots,
+    past: FinishedSlots,
     events: Vec<Event>,
 }
 
@@ -68,7 +34,7 @@ impl Server {
     /// A server whose files define these workflows.
     fn with(isolated: bool, definitions: Vec<Workflow>) -> Server {
         let config = Config { isolated, ..Config::default() };
-        let mut server = Server { core: Core::new(config), past: Slots::default(), events: Vec::new() };
+        let mut server = Server { core: Core::new(config), past: FinishedSlots::default(), events: Vec::new() };
         server.define(definitions);
         server
     }

@@ -344,7 +344,7 @@ impl App {
     }
 
     /// The references that stand in the way of definitions which are about to be deployed, and of the registers that their scripts read,
-    /// each with its project and its bucket, because other projects don't share what they are to; none where nobody is asked who they are.
+    /// each with its project and its bucket, because other projects don't share what they are to; none on a server without access control.
     ///
     /// # Errors
     /// When the store can't be read.

@@ -46,7 +46,7 @@ impl Health {
             (status, reason) = ("troubled", Some(why.to_owned()));
         }
         if status == "standby" {
-            // What keeps it from leading, if anything does.
+            // The obstacle to its leading, if there is one.
             reason = app.node().log().and_then(|log| log.status().trouble);
         }
         // The engine may be idle: only a read shows whether the store can be read.

@@ -239,7 +239,7 @@ fn note_of(found: &NoteState) -> Result<Note, Fault> {
 /// Fails where something is missing that was committed.
 fn is_all_there(conn: &Connection, kept: &Note, log: LogEnd) -> Result<(), Fault> {
     if followed::read(conn)?.is_some() {
-        // The state of a node: its log counts epochs anew, and has what a power failure took.
+        // The state of a node: its log counts epochs from 1 again, and has what a power failure took.
         return Ok(());
     }
     let (last, epoch) = (last_seq(conn)?, epochs::current(conn)?);

@@ -330,7 +330,7 @@ impl Group {
         Group { store, disks, nodes }
     }
 
-    /// What follows from a look of each node at the lease; those of them that failed count as followers.
+    /// The outcome of a look of each node at the lease; nodes that failed count as followers.
     fn look(&mut self) {
         self.store.clock.fetch_add(200, Ordering::Relaxed);
         for (node, _) in &mut self.nodes {
@@ -383,7 +383,7 @@ fn a_leader_that_can_not_write_its_state_lets_another_lead_until_it_can() {
     let (next, millis) = group.led_by(|_| true);
     assert!(next != leader && millis <= 1000, "{next} after {millis} ms");
     group.write(next).unwrap();
-    // The leader of before says why it does not compete, even if nobody else does.
+    // The leader of before says why it does not compete, even if it is the only one.
     group.release(next);
     group.disks.iter().for_each(|disk| disk.fill(true));
     (0..100).for_each(|_| group.look());
@@ -513,7 +513,7 @@ fn a_second_process_of_one_name_does_not_lead_and_says_why() {
     group.led_by(|node| node == 2);
     group.look();
     assert_eq!(group.nodes[twin].1.status().trouble, None, "the next leader would hear of two");
-    // The other one dies, and nobody else is there.
+    // The other one dies, and no third node is there.
     let mut group = Group::new(&["a", "a"]);
     let (leader, _) = group.led_by(|_| true);
     (0..20).for_each(|_| group.look());

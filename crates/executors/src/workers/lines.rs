@@ -31,7 +31,7 @@ struct LineState {
 
 /// The addresses of nodes.
 struct KnownNodes {
-    /// Those that were named, and then those that were learned.
+    /// The named addresses first, then the learned ones.
     addresses: Vec<String>,
     named: usize,
     /// The one that is asked.
@@ -51,7 +51,7 @@ impl KnownNodes {
         }
     }
 
-    /// Keeps the addresses of nodes, beside those that were named. An address that only makes sense on the machine of its node is left out,
+    /// Keeps the addresses of nodes after the named ones. An address that only makes sense on the machine of its node is left out,
     /// and one without TLS where TLS was named.
     fn learn(&mut self, found: impl Iterator<Item = String>) {
         let present = self.address().to_owned();
@@ -70,7 +70,7 @@ impl KnownNodes {
     }
 }
 
-/// Whether an address leads to the machine of whoever uses it.
+/// Whether an address leads to the machine on which it is used.
 fn is_local(address: &str) -> bool {
     let host = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
     host == "localhost" || host == "[::1]" || host.starts_with("127.")

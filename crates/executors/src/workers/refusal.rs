@@ -25,7 +25,7 @@ pub enum HubError {
     #[error("work under the name {}: another process works under it on the machine {}; where a machine or a folder was copied, give this \
         worker an empty folder of its own", .0.name, .0.host)]
     NameTaken(HeldName),
-    /// Another process had the name, and nobody knows whether it has ended.
+    /// Another process had the name, and may still be alive.
     #[error("work under the name {}: another process worked under it on the machine {}, {} s ago; if it does not come back, the name is \
         free in {} s at most", .0.name, .0.host, .0.silence.as_secs(), .0.remaining().as_secs())]
     NameHeld(HeldName),

@@ -615,7 +615,7 @@ impl State {
         self.epoch = epoch;
     }
 
-    /// Adds a time in which nobody could be heard to the leases of workers, and to the waits for those that have not come yet.
+    /// Adds a time in which no worker could be heard to the leases of workers, and to the waits for those that have not come yet.
     pub(super) fn was_deaf(&mut self, now: Instant, pause: Duration) {
         self.sessions.values_mut().for_each(|session| session.heard = now);
         for entry in self.runs.values_mut() {

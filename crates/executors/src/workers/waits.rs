@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::SHORTEST_LEASE;
 
-/// The longest wait for something to do: whoever is in between may end connections on which nothing is said.
+/// The longest wait for something to do: a proxy may end connections that are idle for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The longest time that an answer may take beyond the wait for something to do.

@@ -1,4 +1,4 @@
-//! What a node makes of the answers of others: whether the leader can still be reached, and whose clock is wrong. Without IO.
+//! Conclusions of a node from the answers of others: whether the leader can still be reached, and which clock is wrong. Without IO.
 
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ mod tests {
         assert!(!wrong(true, &[]) && !wrong(false, &[4_000, -4_000]));
         assert!(wrong(true, &[DAY, DAY]) && wrong(false, &[DAY, DAY + 900]));
         assert!(!wrong(false, &[-DAY, 0]), "the leader's is wrong");
-        // Of two nodes nobody knows, and the one that does not lead says so.
+        // Of two nodes either may be wrong, and the one that does not lead says so.
         assert!(!wrong(true, &[DAY]) && wrong(false, &[-DAY]));
     }
 }

@@ -100,7 +100,7 @@ fn compare(state: &mut SqliteState, log: &mut dyn Log) -> Result<Tail, MoveError
         }
     }
     if common.is_none() && ends.last > 0 && tail.foreign_from.is_none() && tail.local <= ends.last {
-        // What is left of the log has no turn to compare.
+        // The rest of the log has no turn to compare.
         return Ok(tail);
     }
     let from = match common {
@@ -118,7 +118,7 @@ fn before_foreign(tail: &Tail, last_own: u64) -> Result<u64, MoveError> {
         Some(_) => Err(refused(
             "compare this node with the log: none of the entries that the log keeps is that of the node; restore a backup of one of them",
         )),
-        // What is left of the log has no turns.
+        // The rest of the log has no turns.
         None => Ok(last_own.saturating_sub(tail.local.saturating_sub(tail.log))),
     }
 }
@@ -159,7 +159,7 @@ fn events_of(reader: &dyn Queries, record: &TurnRecord) -> Result<Vec<EventRecor
 }
 
 /// Makes the log what a node has: for a log that lost its end. All other nodes take the state over from there, and must not run meanwhile.
-/// What the log has instead is dropped from an entry on, which has to be named.
+/// Entries that the log has instead are dropped, from one on that has to be named.
 ///
 /// # Errors
 /// When a node leads, the log has gone on and `discard_from` is not where, or the log fails; the same may be done again then.
@@ -223,7 +223,7 @@ fn check_discard(found: &Tail, discard_from: Option<u64>) -> Result<(), MoveErro
     }
 }
 
-/// Takes the log as it is: the state of the node is put aside, and begins anew from there. Returns where the state is now.
+/// Takes the log as it is: the state of the node is put aside, and is built again from there. Returns where the state is now.
 ///
 /// # Errors
 /// When the node runs, or its files can't be renamed.

@@ -342,7 +342,7 @@ async fn a_deployment_notices_a_consent_that_was_taken_back_after_it_was_checked
     assert_eq!((refused.status, code(&refused.text)), (StatusCode::FORBIDDEN, "not-shared".to_owned()));
     let line = r#"kelos.project({ shares: { "alpha": { sees: { runs: ["beta-load"] } } } })"#;
     assert!(refused.text.contains("lies dormant") && refused.json()["hint"].as_str().unwrap().contains(line));
-    // What lies dormant of one project is in the way of no other one.
+    // Dormant definitions of one project are in the way of no other one.
     let other = server.token("other", &["author@beta"]).await;
     let bundle = json!({ "workflow": consent("delta") }).to_string();
     server.send(By::Token(&other), "PUT", "/api/v1/projects/beta", &bundle).await.ok();

@@ -40,7 +40,7 @@ pub(super) struct Candidate {
     pub(super) is_reached: bool,
     /// The leader that can't be reached, and the reason for taking the lease from it although it is renewed.
     pub(super) deposes: Option<((u64, u64), String)>,
-    /// The leader can't be reached. That alone keeps nobody from leading.
+    /// The leader can't be reached. That alone keeps no node from leading.
     pub(super) unreached: Option<String>,
     deferral: Option<Deferral>,
 }

@@ -344,7 +344,7 @@ impl Keeper {
         }
     }
 
-    /// Takes the lease of a leader that renews it and that nobody can reach.
+    /// Takes the lease of a leader that renews it and that no node can reach.
     fn depose(&mut self, seen: &LeaseRecord, reason: &str) -> Result<(), LogError> {
         let (writes, least, deposed) = (seen.writes(), seen.least(), Some(reason.to_owned()));
         self.take_with(seen, reason, Holder { writes, least, deposed, ..self.holder.clone() })
@@ -356,7 +356,7 @@ impl Keeper {
     }
 
     /// Notes that another process with the name of this node leads: its lease goes on being renewed. It is forgotten when another node
-    /// leads, which hears of both processes if there are two, and when nobody leads for the time of a lease.
+    /// leads, which hears of both processes if there are two, and when no node leads for the time of a lease.
     fn look_for_twin(&mut self, record: &LeaseRecord, unchanged: Duration) {
         let is_own = self.own_takings.contains(&(record.epoch, record.nonce));
         let is_silent = unchanged >= self.timing.lasts;

@@ -56,7 +56,7 @@ pub struct Holder {
     /// The smallest [`FORM`] of a program that may lead.
     #[serde(default)]
     pub least: u32,
-    /// The reason for which it took the lease from a leader that renewed it; none if it took it from nobody.
+    /// The reason for which it took the lease from a leader that renewed it; none if it took a free or expired lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
     /// The epoch beyond which it takes the lease, for data that come from elsewhere: workers hear no leader of an older epoch than one that

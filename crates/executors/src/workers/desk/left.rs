@@ -26,7 +26,7 @@ impl HubState {
         let outputs = self.launcher.outputs(&run_ref(run)).await;
         let entry = {
             let mut state = self.state();
-            // Another epoch may have begun meanwhile, in which somebody claimed it.
+            // Another epoch may have begun meanwhile, in which a worker claimed it.
             let is_ending = state.runs.get(run).is_some_and(|entry| entry.place == Place::Ending);
             if is_ending { state.runs.remove(run) } else { None }
         };

@@ -232,7 +232,7 @@ fn knowing(word: OfferRequest, epoch: u64) -> OfferRequest {
 async fn depose(leader: &Leader, disk: &MemoryDisk) -> (MemoryStore, kelos_store::Lease) {
     let mut other = MemoryStore::on(disk);
     let lease = other.lease("other", jiff::Timestamp::from_second(3600).unwrap(), 1000).unwrap().unwrap();
-    // What it asks for is what it notices by.
+    // It notices with its next request.
     let _ = leader.engine.define(vec![], BTreeMap::new());
     until("the loss of the lead", || leader.engine.status() == Status::Standby).await;
     (other, lease)
