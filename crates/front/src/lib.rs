@@ -30,6 +30,7 @@ pub mod query;
 pub mod scope;
 mod storage;
 pub mod stream;
+pub mod zone;
 
 pub use access::{Access, AccessSettings};
 pub use address::ClientAddress;

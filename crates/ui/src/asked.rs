@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::query::bad_query;
 use kelos_front::{App, key};
-use kelos_model::time::{Zone, parse_instant};
+use kelos_model::time::{Zone, parse_written};
 use kelos_model::{SlotRef, WorkflowId};
 
 /// A workflow named in a path.
@@ -39,8 +39,9 @@ pub(super) async fn slot_of(app: &App, name: &str, text: &str) -> Result<SlotRef
     slot(app, id, key).await
 }
 
-pub(super) fn moment(text: &str) -> Result<Timestamp, Fault> {
-    parse_instant(text).map_err(|error| plain::bad_request(format!("{error}.")))
+/// A moment that is written out; without an offset it is one of the zone.
+pub(super) fn moment(text: &str, zone: &Zone) -> Result<Timestamp, Fault> {
+    parse_written(text, zone).map_err(|error| plain::bad_request(format!("{error}.")))
 }
 
 /// A parameter that is not understood.

@@ -13,6 +13,7 @@ mod backfills;
 mod board;
 mod calendar;
 mod capacity;
+mod columns;
 mod display;
 mod documents;
 mod events;

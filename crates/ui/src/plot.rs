@@ -1,13 +1,17 @@
-//! Two plots of a workflow: how long its runs took, and how many of its slots succeeded on each day.
+//! Two plots of a workflow: how long its runs took, and how many of its slots succeeded on each day of its zone.
 //!
 //! Drawings stretch to the width of the page, so their figures are written beside them as text.
 
-use jiff::{SignedDuration, Timestamp};
-use kelos_model::time::format_full;
-use kelos_model::{Run, RunState, SlotState};
-use kelos_store::{Columns, Tally};
+use jiff::civil::Date;
+use jiff::{Timestamp, ToSpan};
+use kelos_explain::periods;
+use kelos_model::ranges::Range;
+use kelos_model::time::Zone;
+use kelos_model::{Run, RunState, SlotState, WorkflowId};
+use kelos_store::{Queries, StoreError, Tally};
 use maud::{Markup, html};
 
+use super::columns::TimeColumns;
 use super::words;
 
 /// Height of a drawing, in its own units; its width is one unit for each bar, times this.
@@ -111,12 +115,33 @@ fn rounded(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }
 
-/// The days up to now, in UTC, of which slots are counted.
-pub(super) fn days(now: Timestamp) -> Columns {
-    const DAY: i64 = 86_400;
-    let today = now.as_second().div_euclid(DAY) * DAY;
-    let first = today - DAY * i64::from(DAYS - 1);
-    Columns { start: Timestamp::from_second(first).unwrap_or(now), width: DAY * 1000, count: DAYS }
+/// The days of a zone up to now, of which slots are counted.
+pub(super) struct Days {
+    dates: Vec<Date>,
+    columns: TimeColumns,
+}
+
+impl Days {
+    /// The last days, ending with that of now.
+    pub(super) fn up_to(now: Timestamp, zone: &Zone) -> Days {
+        let today = now.to_zoned(zone.rules().clone()).date();
+        let first = today.saturating_sub(i64::from(DAYS - 1).days());
+        let days = periods::Days::of(zone, first, today);
+        let (dates, ranges): (Vec<Date>, Vec<Range>) = days.each().unzip();
+        let ends = ranges.last().map(|last| last.end);
+        let edges = ranges.iter().map(|range| range.start).chain(ends).map(Timestamp::as_millisecond).collect();
+        let none = || TimeColumns::of_width(now.as_millisecond(), 0, 0);
+        Days { dates, columns: TimeColumns::between(edges).unwrap_or_else(none) }
+    }
+
+    /// The slots of a workflow in each.
+    pub(super) fn tallies(&self, reader: &dyn Queries, workflow: &WorkflowId) -> Result<Vec<Tally>, StoreError> {
+        Ok(self.columns.tallies(reader, Some(workflow))?.remove(workflow).unwrap_or_default())
+    }
+
+    fn date(&self, day: usize) -> String {
+        self.dates.get(day).map(ToString::to_string).unwrap_or_default()
+    }
 }
 
 /// The slots of a day that have ended.
@@ -143,29 +168,29 @@ impl Day {
 }
 
 /// The share of each day's slots that succeeded; none while none has ended.
-pub(super) fn successes(columns: &Columns, tallies: &[Tally]) -> Option<Markup> {
-    let mut all = vec![Day::default(); columns.count as usize];
+pub(super) fn successes(days: &Days, tallies: &[Tally]) -> Option<Markup> {
+    let mut all = vec![Day::default(); days.dates.len()];
     for tally in tallies {
         all.get_mut(tally.column as usize)?.add(tally);
     }
     let first = all.iter().position(|day| day.total() > 0)?;
     let (good, total) = all.iter().fold((0, 0), |(good, total), day| (good + day.good, total + day.total()));
-    let days = all.len() - first;
+    let number = all.len() - first;
     let told = format!(
         "{} of {} that ended in the latest {} succeeded: {}",
         good,
         words::count(total, "slot"),
-        words::count(days as u64, "day"),
+        words::count(number as u64, "day"),
         percent(good, total)
     );
-    let width = days as f64 * STEP;
+    let width = number as f64 * STEP;
     Some(html! {
         figure.plot {
             div.scale aria-hidden="true" { span { "100 %" } span { "50 %" } span { "0 %" } }
             svg role="img" aria-label=(told) viewBox=(format!("0 0 {width} {HEIGHT}")) preserveAspectRatio="none" {
-                @for (n, day) in all[first..].iter().enumerate() { (stacked(n, *day, &date(columns, first + n))) }
+                @for (n, day) in all[first..].iter().enumerate() { (stacked(n, *day, &days.date(first + n))) }
             }
-            div.ends aria-hidden="true" { span { (date(columns, first)) } @if days > 1 { span { (date(columns, all.len() - 1)) } } }
+            div.ends aria-hidden="true" { span { (days.date(first)) } @if number > 1 { span { (days.date(all.len() - 1)) } } }
             figcaption { (told) "." }
         }
     })
@@ -194,12 +219,6 @@ fn stacked(n: usize, day: Day, date: &str) -> Markup {
     }
 }
 
-fn date(columns: &Columns, day: usize) -> String {
-    let from_start = SignedDuration::from_millis(columns.width.saturating_mul(day as i64));
-    let at = columns.start.checked_add(from_start).unwrap_or(columns.start);
-    format_full(at).chars().take(10).collect()
-}
-
 /// Never 100 % where one did not, and never 0 % where one did.
 fn percent(part: u64, of: u64) -> String {
     match (part, of) {
@@ -213,9 +232,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn days_are_those_of_the_zone() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        let days = Days::up_to("2026-10-31T23:30:00Z".parse().unwrap(), &berlin);
+        assert_eq!((days.date(0), days.date(29)), ("2026-10-03".to_owned(), "2026-11-01".to_owned()));
+        let hours: Vec<i64> =
+            days.columns.edges().windows(2).map(|edges| (edges[1] - edges[0]) / 3_600_000).filter(|hours| *hours != 24).collect();
+        assert_eq!(hours, [25], "the day on which the clocks are put back");
+    }
+
+    #[test]
     fn days_end_with_today_and_are_counted_apart() {
-        let columns = days("2015-09-13T15:00:00Z".parse().unwrap());
-        assert_eq!((date(&columns, 0), date(&columns, 29)), ("2015-08-15".to_owned(), "2015-09-13".to_owned()));
+        let days = Days::up_to("2015-09-13T15:00:00Z".parse().unwrap(), &Zone::utc());
+        assert_eq!((days.date(0), days.date(29)), ("2015-08-15".to_owned(), "2015-09-13".to_owned()));
         let tally = |column, state, slots| Tally { column, state, count: slots };
         let tallies = [
             tally(28, SlotState::Succeeded, 23),
@@ -223,9 +252,9 @@ mod tests {
             tally(29, SlotState::Succeeded, 10),
             tally(29, SlotState::Waiting, 5),
         ];
-        let drawn = successes(&columns, &tallies).unwrap().into_string();
+        let drawn = successes(&days, &tallies).unwrap().into_string();
         assert!(drawn.contains("33 of 34 slots that ended in the latest 2 days succeeded: 97 %"), "{drawn}");
         assert!(drawn.contains("<title>2015-09-12: 23 of 24 slots succeeded, 95.8 %</title>"), "{drawn}");
-        assert!(successes(&columns, &[tally(29, SlotState::Waiting, 5)]).is_none());
+        assert!(successes(&days, &[tally(29, SlotState::Waiting, 5)]).is_none());
     }
 }

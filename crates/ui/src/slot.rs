@@ -17,9 +17,9 @@ use kelos_engine::job::{Functions, JobInput, filled};
 use kelos_explain::schedule;
 use kelos_explain::why::Account;
 use kelos_front::fault::{Fault, plain};
-use kelos_front::{App, Links};
+use kelos_front::{App, Links, zone};
 use kelos_model::flow::is_carried_out_by_the_scheduler;
-use kelos_model::time::format_full;
+use kelos_model::time::Zone;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
 use kelos_model::{EventRecord, Run, RunId, Slot, SlotRef, SlotState, reason};
 use kelos_store::{KnownRun, PageRequest, Queries, SlotFilter, StoreError};
@@ -60,6 +60,8 @@ struct SlotPage {
     /// The moment of the explanation, if it was given.
     at: Option<Timestamp>,
     now: Timestamp,
+    /// The zone of its workflow's times, in which moments of forms are read.
+    zone: Zone,
     why: Account,
     roots: roots::RootList,
     slot: Option<Slot>,
@@ -88,13 +90,14 @@ pub(super) async fn show(
     app: App,
 ) -> Result<Response, Fault> {
     let (id, wanted) = (asked::slot(&app, &id, &time).await?, asked::query(wanted)?);
-    let at = asked::filled(wanted.at).map(|at| asked::moment(&at)).transpose()?;
+    let zone = zone::of_workflow(&app, &id.workflow).await?;
+    let at = asked::filled(wanted.at).map(|at| asked::moment(&at, &zone)).transpose()?;
     let from = From::read(wanted.from.as_deref()).ok_or_else(|| {
         plain::bad_request(
             "\"from\" is no part of an output: expected the offset of a line, one after \"before-\", or \"error\".",
         )
     })?;
-    let mut found = find(&app, id, at, wanted.run, from).await?;
+    let mut found = find(&app, id, (at, zone), wanted.run, from).await?;
     if at.is_none() {
         let after = flow::After { step: asked::filled(wanted.steps), item: wanted.items };
         found.flow = flow::read(&app, &found.id, &found.why.runs, found.now, after).await?;
@@ -110,7 +113,13 @@ pub(super) async fn show(
         .show(&found.page()))
 }
 
-async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, from: From) -> Result<SlotPage, Fault> {
+async fn find(
+    app: &App,
+    id: SlotRef,
+    (at, zone): (Option<Timestamp>, Zone),
+    run: Option<u32>,
+    from: From,
+) -> Result<SlotPage, Fault> {
     let why = kelos_explain::why::why(app.handle(), &id, at).await?;
     let roots = roots::RootList::read(app, &id, at).await?;
     let of = id.clone();
@@ -152,6 +161,7 @@ async fn find(app: &App, id: SlotRef, at: Option<Timestamp>, run: Option<u32>, f
         id,
         at,
         now,
+        zone,
         why,
         roots,
         versions,
@@ -362,13 +372,13 @@ impl SlotPage {
     fn moment_form(&self) -> Markup {
         let first = self.life.first().map(|first| first.at);
         let Some(first) = first else { return html! {} };
-        let local = |at: Timestamp| format_full(at)[..19].to_owned();
+        let local = first.to_zoned(self.zone.rules().clone()).strftime("%Y-%m-%dT%H:%M:%S").to_string();
         html! {
             details.action {
                 summary.button { "At an earlier moment…" }
                 form method="get" action=(slot_href(&self.id)) {
                     p { "How it was, and why, read from the log." }
-                    label { "Moment, in UTC " input type="datetime-local" step="1" name="at" required value=(local(first)); }
+                    label { "Moment, in " (self.zone) " " input type="datetime-local" step="1" name="at" required value=(local); }
                     " " button { "Show" }
                 }
             }

@@ -73,20 +73,27 @@ impl TimeWindow {
         has_other: bool,
         now: Timestamp,
     ) -> Result<TimeWindow, Fault> {
+        let zone = asked::filled(asked.zone).map(|zone| asked::zone(&zone)).transpose()?;
+        let usual_zone = viewer::current().zone;
         let (from, to) = (asked::filled(asked.from), asked::filled(asked.to));
         let hours = asked::filled(asked.hours).map(|hours| widths.read_hours(&hours)).transpose()?;
         let stretch = match (from, to, hours) {
             (None, None, None) if has_other => Stretch::Other,
             (None, None, hours) => Stretch::Hours(hours.unwrap_or(widths.usual)),
-            (from, to, hours) => Stretch::Fixed(widths.read_range(from, to, hours.unwrap_or(widths.usual), now)?),
+            (from, to, hours) => {
+                let read = |text: Option<String>| {
+                    text.map(|text| asked::moment(&text, zone.as_ref().unwrap_or(&usual_zone))).transpose()
+                };
+                let (from, to) = (read(from)?, read(to)?);
+                Stretch::Fixed(widths.range(from, to, hours.unwrap_or(widths.usual), now)?)
+            }
         };
         let range = match stretch {
             Stretch::Fixed(range) => range,
             Stretch::Hours(hours) => widths.following(now, hours),
             Stretch::Other => widths.following(now, widths.usual),
         };
-        let zone = asked::filled(asked.zone).map(|zone| asked::zone(&zone)).transpose()?;
-        Ok(TimeWindow { stretch, range, zone, usual_zone: viewer::current().zone, now, widths })
+        Ok(TimeWindow { stretch, range, zone, usual_zone, now, widths })
     }
 
     /// The same with this range, where it is that of something else.
@@ -294,10 +301,9 @@ impl Widths {
         read.ok_or_else(|| asked::wrong("hours", text, &format!("a number of hours, 1 to {}", self.most)))
     }
 
-    fn read_range(self, from: Option<String>, to: Option<String>, hours: u32, now: Timestamp) -> Result<Range, Fault> {
+    fn range(self, from: Option<Timestamp>, to: Option<Timestamp>, hours: u32, now: Timestamp) -> Result<Range, Fault> {
         let width = SignedDuration::from_hours(i64::from(hours)).as_millis() as i64;
-        let read = |text: Option<String>| text.map(|text| asked::moment(&text)).transpose();
-        let (from, to) = (read(from)?.map(|at| at.as_millisecond()), read(to)?.map(|at| at.as_millisecond()));
+        let (from, to) = (from.map(|at| at.as_millisecond()), to.map(|at| at.as_millisecond()));
         let (start, end) = match (from, to) {
             (Some(start), Some(end)) => (start, end),
             (Some(start), None) => (start, start + width),

@@ -10,14 +10,15 @@ use axum::response::Response;
 use jiff::Timestamp;
 use kelos_core::{Pause, Resume};
 use kelos_explain::schedule;
-use kelos_front::App;
 use kelos_front::fault::{Fault, plain};
 use kelos_front::identity::Caller;
+use kelos_front::{App, zone};
+use kelos_model::time::Zone;
 use kelos_model::time::schedule::Schedule;
 use kelos_model::workflow::{Keys, PoolUse, Properties, Provenance, WaitStart, Workflow, WorkflowRow};
 use kelos_model::{BatchRule, Run, RunState, SlotState, WorkflowId};
 use kelos_sandbox::Problem;
-use kelos_store::{Columns, PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
+use kelos_store::{PageRequest, PastDefinition, Queries, RunFilter, SlotFilter, SlotRow, StoreError, Tally};
 use maud::{Markup, html};
 
 use super::board::view::parameters;
@@ -46,7 +47,9 @@ struct WorkflowPage {
     slots: Vec<SlotRow>,
     counts: BTreeMap<SlotState, u64>,
     runs: Vec<Run>,
-    days: Columns,
+    /// The zone of its times.
+    zone: Zone,
+    days: plot::Days,
     tallies: Vec<Tally>,
     waits: Waits,
     past: Vec<PastDefinition>,
@@ -99,7 +102,8 @@ fn read(
     let own = |problem: &Problem| {
         problem.file == row.definition.source.file && problem.workflow.as_ref().is_none_or(|of| of == id)
     };
-    let days = plot::days(now);
+    let zone = zone::of_row(reader, &row)?.unwrap_or_default();
+    let days = plot::Days::up_to(now, &zone);
     Ok(Some(WorkflowPage {
         times,
         slots: reader.slots(&filter, PageRequest::newest(STRIP))?.rows,
@@ -110,8 +114,9 @@ fn read(
                 PageRequest::newest(PLOTTED),
             )?
             .rows,
-        tallies: reader.slot_tallies(&days, Some(id))?.remove(id).unwrap_or_default(),
+        tallies: days.tallies(reader, id)?,
         days,
+        zone,
         // The page of an event schedule shows its pending slot instead.
         waits: if row.definition.keys.events().is_none() { waits::read(reader, &row, now)? } else { Waits::default() },
         past: reader.definitions(id, None)?,
@@ -167,7 +172,7 @@ impl WorkflowPage {
                     h2 { "Downstream" } (workflows(&self.downstream, "No other workflow waits for it."))
                 }
             }
-            @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, now)) }
+            @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, &self.zone, now)) }
             div #backfills data-live { (self.backfills.show(id, now)) }
             (self.source())
         }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use kelos_model::ranges::Range;
+use kelos_model::time::Zone;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Code, Counts, Instant, SlotNameDto};
+use crate::{Code, Counts, Instant, SlotNameDto, TimeText};
 
 /// A backfill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -172,12 +173,16 @@ pub struct BackfillRequest {
     /// The workflow whose slots it runs.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub workflow: WorkflowId,
-    /// Start of its range, inclusive.
+    /// Start of its range, inclusive. Without an offset it is one of the zone.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub from: Instant,
-    /// End of its range, exclusive.
+    pub from: TimeText,
+    /// End of its range, exclusive. Without an offset it is one of the zone.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
-    pub to: Instant,
+    pub to: TimeText,
+    /// The time zone of times without an offset; by default that of the workflow's schedule or calendar, and UTC where it has none.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<Zone>,
     /// The existing slots that it reopens.
     #[serde(default)]
     pub mode: BackfillMode,
@@ -210,11 +215,11 @@ impl BackfillRequest {
     /// A request for the slots of a range.
     #[must_use]
     pub fn new(workflow: WorkflowId, range: Range, mode: BackfillMode, priority: i32) -> BackfillRequest {
-        let (from, to) = (Instant(range.start), Instant(range.end));
         BackfillRequest {
             workflow,
-            from,
-            to,
+            from: range.start.into(),
+            to: range.end.into(),
+            zone: None,
             mode,
             priority,
             made_by: None,
@@ -235,6 +240,15 @@ pub struct BackfillResultDto {
     pub id: String,
     /// Whether this is a preview, and nothing was changed.
     pub dry_run: bool,
+    /// Start of its range, inclusive.
+    #[serde(default)]
+    pub from: Instant,
+    /// End of its range, exclusive.
+    #[serde(default)]
+    pub to: Instant,
+    /// The time zone in which times of the request without an offset were read.
+    #[serde(default)]
+    pub zone: String,
     /// Missing slots that are planned.
     pub created: TouchedTimesDto,
     /// Slots that had ended and are reopened.

@@ -72,6 +72,6 @@ pub use slot::*;
 pub use storage::*;
 pub use stuck::*;
 pub use trigger::*;
-pub use value::{Code, Counts, Instant, ListDto, PageDto, counts};
+pub use value::{Code, Counts, Instant, ListDto, PageDto, TimeText, counts};
 pub use worker::*;
 pub use workflow::*;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use kelos_model::SlotState;
-use kelos_model::time::{format_full, format_short, parse_instant};
+use kelos_model::time::{TypedTimeError, Zone, format_full, format_short, has_offset, parse_instant, parse_written};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A time in UTC, to the millisecond: `2015-09-13T13:40:00.000Z`.
@@ -51,6 +52,65 @@ impl<'de> Deserialize<'de> for Instant {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         parse_instant(&text).map(Instant).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A time of a request, as it is written: without an offset it is one of a time zone that is known later, such as that of the workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TimeText(String);
+
+impl TimeText {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it names no offset, so that it depends on the zone.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        !has_offset(&self.0)
+    }
+
+    /// The moment, in a zone; a date is the first instant of its day.
+    ///
+    /// # Errors
+    /// When the clocks of the zone pass over it, or show it twice.
+    pub fn in_zone(&self, zone: &Zone) -> Result<Timestamp, TypedTimeError> {
+        parse_written(&self.0, zone)
+    }
+}
+
+impl fmt::Display for TimeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl From<Timestamp> for TimeText {
+    fn from(at: Timestamp) -> TimeText {
+        TimeText(format_full(at))
+    }
+}
+
+impl FromStr for TimeText {
+    type Err = TypedTimeError;
+
+    fn from_str(text: &str) -> Result<TimeText, TypedTimeError> {
+        // UTC has every time of day once, so that only the form can be wrong.
+        parse_written(text, &Zone::utc()).map(|_| TimeText(text.to_owned()))
+    }
+}
+
+impl Serialize for TimeText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

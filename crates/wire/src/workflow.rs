@@ -35,6 +35,10 @@ pub struct WorkflowDto {
     pub version: u32,
     /// Its schedule.
     pub schedule: ScheduleDto,
+    /// The time zone of its times, in which times without an offset are read in requests about it: that of its schedule or calendar, also of
+    /// one that it borrows. None if it has none, which means UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// The executor of its job.
     pub executor: String,
     /// Its description.
@@ -401,6 +405,7 @@ impl From<&WorkflowRow> for WorkflowDto {
             frozen: row.frozen().map(FreezeDto::from),
             version: row.version,
             schedule: (&definition.keys).into(),
+            zone: definition.zone().map(|zone| zone.name().to_owned()),
             executor: definition.job.executor.clone(),
             description: definition.about.description.clone(),
             url: definition.about.url.clone(),

@@ -28,7 +28,7 @@ pub use resolve::{ScheduleProblem, resolve};
 pub use schedule::Schedule;
 pub use text::{TimeTextError, format_full, format_short, moment_of_millis, parse_instant};
 pub use times::Times;
-pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, parse_typed};
+pub use typed::{TYPED_FORMS, TypedTime, TypedTimeError, has_offset, parse_typed, parse_written};
 pub(crate) use window::DayTime;
 pub use window::{Window, WindowError};
 pub use zone::{Zone, ZoneError};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calendar::Calendar;
 pub use super::cron_schedule::{CronSchedule, Fold, Gap};
+use super::zone::Zone;
 use crate::id::WorkflowId;
 
 /// When the slots of a workflow are.
@@ -16,4 +17,16 @@ pub enum Schedule {
     Dependent(WorkflowId),
     /// At the start of each period of a calendar: the slot is about the period, and due at its end.
     Calendar(Calendar),
+}
+
+impl Schedule {
+    /// The time zone of its times; none where they are those of another workflow.
+    #[must_use]
+    pub fn zone(&self) -> Option<&Zone> {
+        match self {
+            Schedule::Cron(cron) => Some(cron.zone()),
+            Schedule::Calendar(calendar) => Some(calendar.zone()),
+            Schedule::Dependent(_) => None,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Instants as people type them: `yesterday`, `-2d`, `06:00`, or written out.
 
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, Offset};
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,11 +16,11 @@ pub const TYPED_FORMS: &str = "now, -90m, -2d, today, yesterday, 06:00, \"yester
 /// An instant as it was typed, and how exactly it was named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypedTime {
-    /// Written out, in UTC or with an offset from it.
+    /// Written out, with `Z` or an offset from UTC.
     Absolute(Timestamp),
     /// The present moment, or one a length of time before or after it.
     Relative(Timestamp),
-    /// A time of day, read in the zone.
+    /// Read in the zone: a time of day, or a date with a time and without an offset.
     Local(Timestamp),
     /// A whole day of the zone.
     Day {
@@ -51,6 +51,15 @@ impl TypedTime {
 /// A text that names no instant, or more than one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypedTimeError {
+    /// The text is no instant that is written out.
+    #[error(transparent)]
+    Text(TimeTextError),
+    /// No place has such an offset from UTC.
+    #[error("time {text:?} has no such offset: expected one such as \"Z\" or \"+02:00\" at its end")]
+    Offset {
+        /// The text as given.
+        text: String,
+    },
     /// The text can't be read as a time.
     #[error("time {text:?} {problem}: expected {TYPED_FORMS}{}", suggestion(.likely))]
     Form {
@@ -95,9 +104,32 @@ fn suggestion(likely: &Option<&'static str>) -> String {
     likely.map(|word| format!("; did you mean {word:?}?")).unwrap_or_default()
 }
 
-/// Reads an instant as people type it: everything that [`parse_instant`] reads, with the same meaning, and
+/// Reads an instant that is written out: everything that [`parse_instant`] reads, also with an offset from UTC. Without an offset it is
+/// one of the zone; a date is its first instant.
 ///
-/// - the same with an offset from UTC: `2013-11-26T17:23+02:00`;
+/// # Errors
+/// When the text has another form, or names no instant or two of them.
+pub fn parse_written(text: &str, zone: &Zone) -> Result<Timestamp, TypedTimeError> {
+    match parse_instant(text) {
+        Ok(at) if has_offset(text) => Ok(at),
+        Ok(at) => in_zone(text, at, zone).map(TypedTime::at),
+        Err(TimeTextError::NotUtc { text }) => {
+            elsewhere(&text).map(TypedTime::at).ok_or(TypedTimeError::Offset { text })
+        }
+        Err(error) => Err(TypedTimeError::Text(error)),
+    }
+}
+
+/// Whether an instant that is written out depends on no zone.
+#[must_use]
+pub fn has_offset(text: &str) -> bool {
+    let clock = text.split_once(['T', 't']).map_or("", |(_, clock)| clock);
+    clock.contains(['Z', 'z', '+', '-'])
+}
+
+/// Reads an instant as people type it: everything that [`parse_instant`] reads, and
+///
+/// - the same with an offset from UTC: `2013-11-26T17:23+02:00`. Without one it is of the zone, and a date is a whole day of it;
 /// - `now`, and a length of time before or after it: `-2d`, `-90m`, `+1h`, `now-2d`;
 /// - `today` and `yesterday`, which are days of the zone and begin with their first instant;
 /// - a time of day, today's or, with the day before it, yesterday's: `06:00`, `yesterday 06:00`. It is one of the zone, unless it
@@ -110,8 +142,9 @@ fn suggestion(likely: &Option<&'static str>) -> String {
 pub fn parse_typed(text: &str, now: Timestamp, zone: &Zone) -> Result<TypedTime, TypedTimeError> {
     let text = text.trim();
     let problem = match parse_instant(text) {
-        Ok(at) => return Ok(TypedTime::Absolute(at)),
-        Err(TimeTextError::NotUtc { .. }) => return elsewhere(text).ok_or_else(|| form(text, "has no such offset")),
+        Ok(at) if has_offset(text) => return Ok(TypedTime::Absolute(at)),
+        Ok(at) => return in_zone(text, at, zone),
+        Err(TimeTextError::NotUtc { .. }) => return elsewhere(text).ok_or(TypedTimeError::Offset { text: text.to_owned() }),
         Err(TimeTextError::Form { problem, rest, .. }) => format!("{problem} at {}", place(&rest)),
     };
     if let Some(length) = relative(text) {
@@ -204,9 +237,26 @@ fn date_before(date: Date, days: i64) -> Option<Date> {
     date.checked_sub(SignedDuration::from_hours(24 * days)).ok()
 }
 
+/// An instant of the zone that is written out without an offset; `utc` is the same text read in UTC.
+fn in_zone(text: &str, utc: Timestamp, zone: &Zone) -> Result<TypedTime, TypedTimeError> {
+    let civil = Offset::UTC.to_datetime(utc);
+    if text.contains(['T', 't']) {
+        return at_civil(text, civil, zone);
+    }
+    let day = day_of(civil.date(), zone).ok_or_else(|| form(text, "is too far off"))?;
+    // A year, a month or a week is named by its first day, and is longer.
+    let parts: Vec<&str> = text.split('-').collect();
+    let is_day = parts.len() == 3 || matches!(&parts[..], [_, day] if day.len() == 3 && !day.starts_with(['W', 'w']));
+    Ok(if is_day { day } else { TypedTime::Local(day.at()) })
+}
+
 /// The day of the zone that is so many days before that of the present moment.
 fn whole_day(now: Timestamp, days: i64, zone: &Zone) -> Option<TypedTime> {
-    let date = date_before(zone.rules().to_datetime(now).date(), days)?;
+    day_of(date_before(zone.rules().to_datetime(now).date(), days)?, zone)
+}
+
+/// A day of the zone.
+fn day_of(date: Date, zone: &Zone) -> Option<TypedTime> {
     // Where midnight is left out the day begins after the gap, and where it comes twice with the first.
     let first = |date: Date| zone.rules().to_ambiguous_timestamp(date.at(0, 0, 0, 0)).compatible().ok();
     let end = date.tomorrow().ok().and_then(first).unwrap_or(Timestamp::MAX);
@@ -226,7 +276,13 @@ fn at_clock(text: &str, clock: &str, now: Timestamp, days: i64, zone: &Zone) -> 
         return offset.to_timestamp(date.to_datetime(time)).map(TypedTime::Absolute).map_err(|_| far());
     }
     let date = date_before(zone.rules().to_datetime(now).date(), days).ok_or_else(far)?;
-    let local = date.to_datetime(time);
+    at_civil(text, date.to_datetime(time), zone)
+}
+
+/// A date and a time of the zone, where it has them once.
+fn at_civil(text: &str, local: DateTime, zone: &Zone) -> Result<TypedTime, TypedTimeError> {
+    let far = || form(text, "is too far off");
+    let date = local.date();
     let (text, zone) = (text.to_owned(), zone.clone());
     let read = zone.rules().to_ambiguous_timestamp(local);
     match read.offset() {

@@ -33,7 +33,7 @@ pub use source::{Provenance, Source};
 pub use wait::WaitStart;
 
 use crate::batch::BatchRule;
-use crate::constraint::Constraint;
+use crate::constraint::{Constraint, Gate};
 use crate::deadline::Deadline;
 use crate::dormant::Dormant;
 use crate::function::FunctionRef;
@@ -47,6 +47,7 @@ use crate::retry::RetryPolicy;
 use crate::sharing::Shares;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
+use crate::time::{Firing, Zone};
 use crate::trigger::Trigger;
 use crate::workers::{FUNCTION, Label, LossPolicy};
 use flow::Flow;
@@ -194,6 +195,25 @@ impl Workflow {
             let (limit, _) = limits.into_iter().find(|(_, limit)| *limit == Some(0))?;
             Some(format!("has a step {} with a list whose {limit} is 0, expected a whole number >= 1", step.name))
         })
+    }
+
+    /// The time zone of its times: that of its schedule or its calendar; of an event schedule that of all its cron expressions and windows,
+    /// if it is one. None where it borrows the times of another workflow, or has none.
+    #[must_use]
+    pub fn zone(&self) -> Option<&Zone> {
+        match &self.keys {
+            Keys::Schedule(schedule) => schedule.zone(),
+            Keys::Jobs(_) | Keys::Requests(_) => None,
+            Keys::Events(_) => {
+                let windows = self.constraints.iter().filter_map(|constraint| match &constraint.gate {
+                    Gate::Window(window) => Some(window.zone()),
+                    _ => None,
+                });
+                let mut zones = self.trigger.firings().into_iter().map(Firing::zone).chain(windows);
+                let first = zones.next()?;
+                zones.all(|other| other == first).then_some(first)
+            }
+        }
     }
 
     /// The program that it runs: its own workflow, or that of an event schedule.

@@ -176,6 +176,9 @@ impl FromLibrary<NewBackfill> for BackfillResultDto {
         BackfillResultDto {
             id: opened.id.into(),
             dry_run: opened.dry_run,
+            from: opened.range.start.into(),
+            to: opened.range.end.into(),
+            zone: opened.zone.name().to_owned(),
             created: TouchedTimesDto::from_library(opened.created),
             reopened: TouchedTimesDto::from_library(opened.reopened),
             adopted: TouchedTimesDto::from_library(opened.adopted),

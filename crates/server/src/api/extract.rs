@@ -4,14 +4,13 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use jiff::Timestamp;
 use jiff::civil::Date;
 use kelos_front::fault::Fault;
 use kelos_front::query::{bad_query, plain_words};
 use kelos_front::{App, key};
 use kelos_model::json;
 use kelos_model::nesting::{self, ValueError};
-use kelos_model::time::{Zone, parse_instant};
+use kelos_model::time::Zone;
 use kelos_model::{BackfillId, RunId, RunState, SlotRef, SlotState, WorkflowId};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
@@ -196,16 +195,6 @@ fn from_text<'de, D: Deserializer<'de>, T>(
 ) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     read(&text).map_err(D::Error::custom)
-}
-
-/// A time in any of the forms that people type.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct At(pub(super) Timestamp);
-
-impl<'de> Deserialize<'de> for At {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        from_text(deserializer, |text| parse_instant(text).map(At).map_err(|error| error.to_string()))
-    }
 }
 
 /// A day: `2026-03-29`.

@@ -7,24 +7,25 @@ use kelos_front::fault::Fault;
 use kelos_model::WorkflowId;
 use kelos_model::ranges::Range;
 use kelos_model::time::Zone;
-use kelos_wire::{BlockedDto, FocusBoxDto, FocusDto, FocusRowDto, ProblemDetailsDto, counts};
+use kelos_wire::{BlockedDto, FocusBoxDto, FocusDto, FocusRowDto, ProblemDetailsDto, TimeText, counts};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
-use super::extract::{At, Query, ZoneName};
+use super::extract::{Query, ZoneName};
+use kelos_front::zone::moment;
 
 /// The part of time to look at, and the workflows.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct FocusListQuery {
-    /// The first moment.
+    /// The first moment. Without an offset it is one of the zone.
     #[param(value_type = String)]
-    from: At,
-    /// The first moment beyond.
+    from: TimeText,
+    /// The first moment beyond. Without an offset it is one of the zone.
     #[param(value_type = String)]
-    to: At,
+    to: TimeText,
     /// Only this workflow, even if it is no longer defined.
     #[param(value_type = Option<String>)]
     workflow: Option<WorkflowId>,
@@ -32,7 +33,7 @@ pub(super) struct FocusListQuery {
     project: Option<String>,
     /// Only workflows with this tag.
     tag: Option<String>,
-    /// The zone of the days, weeks and months in which many slots are counted, by default UTC.
+    /// The zone of times without an offset, and of the days, weeks and months in which many slots are counted; by default UTC.
     #[param(value_type = Option<String>)]
     zone: Option<ZoneName>,
     /// Whether to tell the versions of definitions.
@@ -93,14 +94,14 @@ fn answer(range: Range, found: Focus) -> FocusDto {
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn focus(Query(wanted): Query<FocusListQuery>, app: App) -> Result<Json<FocusDto>, Fault> {
-    let range =
-        super::slots::range(Some(wanted.from), Some(wanted.to))?.unwrap_or(Range::new(wanted.from.0, wanted.to.0));
+    let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
+    let (from, to) = (moment("from", &wanted.from, &zone)?, moment("to", &wanted.to, &zone)?);
+    let range = super::slots::range(Some(from), Some(to))?.unwrap_or(Range::new(from, to));
     let most = i64::from(periods::MOST_FOCUS_HOURS);
     if range.end.duration_since(range.start).as_hours() > most {
         let why = format!("`from` and `to` are too far apart, expected at most {most} hours");
         return Err(Fault::bad_request("bad-query", why));
     }
-    let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
     let of = Selection { workflow: wanted.workflow, project: wanted.project, tag: wanted.tag };
     let named = of.workflow.clone();
     let query = FocusQuery { of, range, zone, versions: wanted.versions, skip: wanted.skip };

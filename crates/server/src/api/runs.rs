@@ -6,12 +6,13 @@ use kelos_front::fault::Fault;
 use kelos_model::time::format_short;
 use kelos_model::{Run, RunId, RunState, WorkflowId};
 use kelos_store::{KnownRun, PageRequest, RemovedRun, RunFilter};
-use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto};
+use kelos_wire::{ListDto, PageDto, ProblemDetailsDto, RunDto, TimeText};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto;
-use super::extract::{At, Limit, Names, NoParameters, Path, Query, RunPath, SlotPath};
+use super::extract::{Limit, Names, NoParameters, Path, Query, RunPath, SlotPath, ZoneName};
+use kelos_front::zone;
 
 /// The runs to list.
 #[derive(Deserialize, IntoParams)]
@@ -26,12 +27,15 @@ pub(super) struct RunListQuery {
     #[param(value_type = Option<String>)]
     state: Names<RunState>,
     /// Only those that were live at this moment or later. A run that has ended is found if it was dispatched at most
-    /// 48 hours before; a live one is found however long ago it began.
+    /// 48 hours before; a live one is found however long ago it began. Without an offset it is one of the zone.
     #[param(value_type = Option<String>)]
-    from: Option<At>,
-    /// Only those that were dispatched before this moment.
+    from: Option<TimeText>,
+    /// Only those that were dispatched before this moment. Without an offset it is one of the zone.
     #[param(value_type = Option<String>)]
-    to: Option<At>,
+    to: Option<TimeText>,
+    /// The time zone of times without an offset; by default that of the workflow, or of all workflows if they have one in common.
+    #[param(value_type = Option<String>)]
+    zone: Option<ZoneName>,
     /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
@@ -46,7 +50,10 @@ pub(super) struct RunListQuery {
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(Query(wanted): Query<RunListQuery>, app: App) -> Result<Json<PageDto<RunDto>>, Fault> {
-    let range = super::slots::range(wanted.from, wanted.to)?;
+    let times = [("from", wanted.from.as_ref()), ("to", wanted.to.as_ref())];
+    let zone = wanted.zone.map(|zone| zone.0);
+    let [from, to] = zone::moments(&app, wanted.workflow.as_ref(), zone, times).await?;
+    let range = super::slots::range(from, to)?;
     let filter = RunFilter { workflow: wanted.workflow, states: wanted.state.0, range, ..RunFilter::default() };
     let page = app
         .read(move |reader| reader.runs(&filter, PageRequest::newest(wanted.limit.0).after(wanted.cursor.as_deref())))

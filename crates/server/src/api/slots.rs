@@ -10,14 +10,15 @@ use kelos_model::{BackfillId, SlotKey, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, SlotFilter};
 use kelos_wire::{
     CriticalPathDto, EventDto, ListDto, MarkRequest, MarkedState, PageDto, ProblemDetailsDto, ReasonRequest, RootDto,
-    SlotDto, WhyDto,
+    SlotDto, TimeText, WhyDto,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
-use super::extract::{At, Body, Limit, Names, NoParameters, Path, Query, SlotPath};
+use super::extract::{Body, Limit, Names, NoParameters, Path, Query, SlotPath, ZoneName};
 use kelos_front::identity::Caller;
+use kelos_front::zone;
 
 /// The slots to list.
 #[derive(Deserialize, IntoParams)]
@@ -31,12 +32,15 @@ pub(super) struct SlotListQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     state: Names<SlotState>,
-    /// Only from this time on.
+    /// Only from this time on. Without an offset it is one of the zone.
     #[param(value_type = Option<String>)]
-    from: Option<At>,
-    /// Only before this time.
+    from: Option<TimeText>,
+    /// Only before this time. Without an offset it is one of the zone.
     #[param(value_type = Option<String>)]
-    to: Option<At>,
+    to: Option<TimeText>,
+    /// The time zone of times without an offset; by default that of the workflow, or of all workflows if they have one in common.
+    #[param(value_type = Option<String>)]
+    zone: Option<ZoneName>,
     /// Only of this backfill.
     #[param(value_type = Option<String>)]
     backfill: Option<BackfillId>,
@@ -49,8 +53,8 @@ pub(super) struct SlotListQuery {
 }
 
 /// The range between two times, either of which may be open.
-pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, Fault> {
-    let range = Range::new(from.map_or(Timestamp::MIN, |at| at.0), to.map_or(Timestamp::MAX, |at| at.0));
+pub(super) fn range(from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Option<Range>, Fault> {
+    let range = Range::new(from.unwrap_or(Timestamp::MIN), to.unwrap_or(Timestamp::MAX));
     if range.is_empty() {
         return Err(Fault::bad_request("bad-query", "`from` must be before `to`"));
     }
@@ -63,10 +67,13 @@ pub(super) fn range(from: Option<At>, to: Option<At>) -> Result<Option<Range>, F
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn list(Query(wanted): Query<SlotListQuery>, app: App) -> Result<Json<PageDto<SlotDto>>, Fault> {
+    let times = [("from", wanted.from.as_ref()), ("to", wanted.to.as_ref())];
+    let zone = wanted.zone.map(|zone| zone.0);
+    let [from, to] = zone::moments(&app, wanted.workflow.as_ref(), zone, times).await?;
     let filter = SlotFilter {
         workflow: wanted.workflow,
         states: wanted.state.0,
-        range: range(wanted.from, wanted.to)?,
+        range: range(from, to)?,
         backfill: wanted.backfill,
         ..SlotFilter::default()
     };
@@ -126,9 +133,9 @@ pub(super) async fn history(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Moment {
-    /// The moment of the explanation; by default now.
+    /// The moment of the explanation; by default now. Without an offset it is one of the workflow's time zone.
     #[param(value_type = Option<String>)]
-    at: Option<At>,
+    at: Option<TimeText>,
 }
 
 /// Explains why a slot is in its state, or why it does not exist.
@@ -142,7 +149,7 @@ pub(super) async fn explain(
     app: App,
 ) -> Result<Json<WhyDto>, Fault> {
     let slot = path.slot(&app).await?;
-    let at = moment.at.map(|at| at.0);
+    let [at, _] = zone::moments(&app, Some(&slot.workflow), None, [("at", moment.at.as_ref()), ("", None)]).await?;
     let why = kelos_explain::why::why(app.handle(), &slot, at).await?;
     if why.state.is_none() {
         let id = slot.workflow.clone();

@@ -14,15 +14,16 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_sandbox::Problem as ScriptProblem;
 use kelos_store::{Queries, SlotFilter, StoreError};
 use kelos_wire::{
-    Instant, ListDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ReasonRequest, TimesDto, WorkflowDetailDto,
-    WorkflowDto, counts,
+    Instant, ListDto, PastDefinitionDto, ProblemDetailsDto, ProblemDto, ReasonRequest, TimeText, TimesDto,
+    WorkflowDetailDto, WorkflowDto, counts,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::{self, FromLibrary};
-use super::extract::{At, Body, Limit, NoParameters, Path, Query, WorkflowPath};
+use super::extract::{Body, Limit, NoParameters, Path, Query, WorkflowPath};
 use kelos_front::identity::Caller;
+use kelos_front::zone;
 
 /// Times that a workflow shows of its future.
 const NEXT_TIMES: usize = 5;
@@ -70,8 +71,17 @@ pub(super) async fn list(
     Query(wanted): Query<WorkflowListQuery>,
     app: App,
 ) -> Result<Json<ListDto<WorkflowDto>>, Fault> {
-    let rows = app.read(|reader| reader.workflows(None)).await?;
-    Ok(Json(ListDto::of(rows.iter().filter(|row| wanted.accepts(row)))))
+    let read = move |reader: &dyn Queries| {
+        let rows = reader.workflows(None)?;
+        rows.iter().filter(|row| wanted.accepts(row)).map(|row| summary(reader, row)).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(Json(ListDto { items: app.read(read).await? }))
+}
+
+/// A workflow as lists have it, with the zone of a schedule that it borrows.
+fn summary(reader: &dyn Queries, row: &WorkflowRow) -> Result<WorkflowDto, StoreError> {
+    let zone = zone::of_row(reader, row)?.map(|zone| zone.name().to_owned());
+    Ok(WorkflowDto { zone, ..row.into() })
 }
 
 pub(super) fn unknown(id: &WorkflowId) -> Fault {
@@ -113,7 +123,7 @@ pub(super) async fn one(
         let own = |problem: &ScriptProblem| problem.workflow.as_ref().is_none_or(|of| *of == id);
         let problems = problems.into_iter().filter(|problem| problem.file == file && own(problem));
         Ok(Ok(WorkflowDetailDto {
-            summary: (&row).into(),
+            summary: summary(reader, &row)?,
             definition: (&*row.definition).into(),
             next_times,
             schedule_problem,
@@ -181,12 +191,12 @@ pub(super) async fn definition(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TimesQuery {
-    /// The times after this moment; by default now, unless `before` is given.
+    /// The times after this moment; by default now, unless `before` is given. Without an offset it is one of the workflow's time zone.
     #[param(value_type = Option<String>)]
-    after: Option<At>,
-    /// The times before this moment; without `after`, the last ones.
+    after: Option<TimeText>,
+    /// The times before this moment; without `after`, the last ones. Without an offset it is one of the workflow's time zone.
     #[param(value_type = Option<String>)]
-    before: Option<At>,
+    before: Option<TimeText>,
     /// How many at most: 1 to 1000, by default 100.
     #[serde(default)]
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
@@ -204,6 +214,9 @@ pub(super) async fn times(
     app: App,
 ) -> Result<Json<TimesDto>, Fault> {
     let now = app.handle().now();
+    let between = [("after", wanted.after.as_ref()), ("before", wanted.before.as_ref())];
+    let [after, before] = zone::moments(&app, Some(&path.id), None, between).await?;
+    let wanted = TimesList { after, before, count: wanted.count.0 };
     let read = move |reader: &dyn Queries| {
         let row = match known(reader, &path.id)? {
             Ok(row) => row,
@@ -218,27 +231,34 @@ pub(super) async fn times(
     app.read(read).await?.map(|times| Json(TimesDto { times }))
 }
 
-impl TimesQuery {
+/// The times to list, between two moments.
+struct TimesList {
+    after: Option<Timestamp>,
+    before: Option<Timestamp>,
+    count: usize,
+}
+
+impl TimesList {
     fn of_firings(&self, row: &WorkflowRow, now: Timestamp) -> Result<Vec<Instant>, Fault> {
         if self.after.is_none() && self.before.is_some() {
             let why = "the times of an event schedule go forwards: expected `after` beside `before`";
             return Err(Fault::bad_request("bad-query", why));
         }
-        let (after, before) = (self.after.map_or(now, |at| at.0), self.before.map_or(Timestamp::MAX, |at| at.0));
-        Ok(firing_times(row, after, before, self.count.0))
+        let (after, before) = (self.after.unwrap_or(now), self.before.unwrap_or(Timestamp::MAX));
+        Ok(firing_times(row, after, before, self.count))
     }
 
     fn of(&self, schedule: &CronSchedule, now: Timestamp) -> Vec<Instant> {
-        let count = self.count.0;
+        let count = self.count;
         match (self.after, self.before) {
             (None, Some(before)) => {
                 let earlier = |at: &Timestamp| schedule.previous_before(*at);
                 let mut times: Vec<_> =
-                    std::iter::successors(earlier(&before.0), earlier).take(count).map(Instant).collect();
+                    std::iter::successors(earlier(&before), earlier).take(count).map(Instant).collect();
                 times.reverse();
                 times
             }
-            (after, before) => times_after(schedule, after.map_or(now, |at| at.0), before.map(|at| at.0), count),
+            (after, before) => times_after(schedule, after.unwrap_or(now), before, count),
         }
     }
 }
@@ -288,6 +308,9 @@ pub(super) async fn resume(
 }
 
 async fn shown(app: &App, id: WorkflowId) -> Result<Json<WorkflowDto>, Fault> {
-    let row = app.read(move |reader| known(reader, &id)).await??;
-    Ok(Json((&row).into()))
+    let read = move |reader: &dyn Queries| match known(reader, &id)? {
+        Ok(row) => summary(reader, &row).map(Ok),
+        Err(unknown) => Ok(Err(unknown)),
+    };
+    app.read(read).await?.map(Json)
 }

@@ -49,7 +49,7 @@ async fn workflows_are_found_by_what_they_say_of_themselves() {
         found("q=alpha").await["items"][0],
         json!({
             "id": "alpha", "project": "test", "present": true, "enabled": true, "paused": false, "version": 1,
-            "schedule": { "cron": "0 0 * * * ?", "zone": "UTC", "gap": "shift", "fold": "both" },
+            "schedule": { "cron": "0 0 * * * ?", "zone": "UTC", "gap": "shift", "fold": "both" }, "zone": "UTC",
             "executor": "oozie", "description": "Loads the warehouse", "url": null, "tags": ["etl", "nightly"],
             "source": { "provenance": "file", "file": "test.js", "line": 1 }
         })

@@ -46,6 +46,8 @@
     columns = {
       start: Number(grid.dataset.start), width: Number(grid.dataset.width), count: Number(grid.dataset.count),
       newestFirst: grid.dataset.order === "newest",
+      // Days of a zone whose clocks change are not all of one width.
+      edges: grid.dataset.edges?.split(",").map(Number),
     };
     rows = [...grid.querySelectorAll(".row[data-w]")].map((element, index) => {
       const cells = element.querySelector(".cells");
@@ -143,7 +145,11 @@
   };
 
   // ---- Times and names of cells.
-  const edge = (place) => columns.start + columns.width * (columns.newestFirst ? columns.count - 1 - place : place);
+  const indexOf = (place) => columns.newestFirst ? columns.count - 1 - place : place;
+  const edgeAt = (index) => columns.edges ? columns.edges[index] : columns.start + columns.width * index;
+  const edge = (place) => edgeAt(indexOf(place));
+  const endOf = (place) => edgeAt(indexOf(place) + 1);
+  const indexAt = (time) => columns.edges ? columns.edges.findLastIndex((begins) => begins <= time) : Math.floor((time - columns.start) / columns.width);
   const iso = (millis) => new Date(millis).toISOString();
   const short = (millis) => iso(millis).replace(":00.000Z", "Z");
   // In the zone of the marks.
@@ -176,7 +182,7 @@
     above.classList.add("here");
   };
   const cellQuery = (row, place) =>
-    new URLSearchParams({ workflow: row.id, from: iso(edge(place)), to: iso(edge(place) + columns.width) });
+    new URLSearchParams({ workflow: row.id, from: iso(edge(place)), to: iso(endOf(place)) });
   // Why a cell is as it is: asked for once one stays at it, and again only after it has changed.
   const reasons = new Map();
   let pointed = null, staying = 0;
@@ -297,7 +303,7 @@
     setTimeout(lookForLate, 60_000);
   };
   // Slots past their deadline are counted in words beside the name of their workflow, and each has a corner.
-  const placeAt = (time) => { const index = Math.floor((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
+  const placeAt = (time) => indexOf(indexAt(time));
   const markOverdue = () => {
     for (const row of rows) {
       const { id, element, cells } = row, before = row.late;
@@ -507,7 +513,7 @@
       current = anchor = null;
       stretched = [];
       for (const [name, value] of Object.entries(fresh.dataset)) grid.dataset[name] = value;
-      if (!("holds" in fresh.dataset)) delete grid.dataset.holds;
+      for (const name of ["holds", "edges"]) if (!(name in fresh.dataset)) delete grid.dataset[name];
       // A step is most of what is shown.
       for (const id of ["earlier", "later"]) if ($(id) && page.getElementById(id)) $(id).setAttribute("href", inAddress(page.getElementById(id).href));
       grid.replaceChildren(...fresh.childNodes);
@@ -522,7 +528,7 @@
       takeFailing(page.getElementById("verdict"));
       verdict();
       [grid.scrollLeft, grid.scrollTop] = scrolled;
-      const placeOf = (time) => { const index = Math.round((time - columns.start) / columns.width); return columns.newestFirst ? columns.count - 1 - index : index; };
+      const placeOf = (time) => indexOf(columns.edges ? indexAt(time) : Math.round((time - columns.start) / columns.width));
       for (const [id, time, looked] of kept) {
         const row = byId.get(id), place = placeOf(time);
         if (row && place >= 0 && place < columns.count) pick(row, place, true);
@@ -650,8 +656,8 @@
     const found = [];
     for (const { row, place } of sorted) {
       const last = found.at(-1);
-      if (last && last.id === row.id && last.to === edge(place)) last.to += columns.width;
-      else found.push({ id: row.id, from: edge(place), to: edge(place) + columns.width });
+      if (last && last.id === row.id && last.to === edge(place)) last.to = endOf(place);
+      else found.push({ id: row.id, from: edge(place), to: endOf(place) });
     }
     return found;
   };

@@ -10,10 +10,11 @@ use kelos_front::App;
 use kelos_front::backfill::{NewBackfill, make};
 use kelos_front::fault::{Fault, plain};
 use kelos_front::identity::Caller;
+use kelos_front::zone;
 use kelos_model::arguments::text;
 use kelos_model::backfill::BackfillMode;
 use kelos_model::ranges::Range;
-use kelos_model::time::format_full;
+use kelos_model::time::{Zone, format_full};
 use kelos_model::workflow::{VersionChoice, VersionError};
 use kelos_model::{Arguments, BackfillId, WorkflowId};
 use kelos_wire::BackfillRequest;
@@ -54,6 +55,8 @@ pub(super) struct BackfillForm {
 struct BackfillSpec {
     workflow: WorkflowId,
     range: Range,
+    /// The zone in which its times were read.
+    zone: Zone,
     mode: BackfillMode,
     made_by: Option<VersionChoice>,
     priority: i32,
@@ -63,15 +66,25 @@ struct BackfillSpec {
 }
 
 impl BackfillForm {
+    /// The zone of the chosen workflow, in which times of the form are read; none while none is chosen.
+    async fn zone(&self, app: &App) -> Result<Option<Zone>, Fault> {
+        match asked::filled(self.workflow.clone()) {
+            Some(workflow) => Ok(Some(zone::of_workflow(app, &asked::workflow(&workflow)?).await?)),
+            None => Ok(None),
+        }
+    }
+
     /// None while workflow or times are not filled in.
-    fn wanted(&self) -> Result<Option<BackfillSpec>, Fault> {
+    fn wanted(&self, zone: Option<&Zone>) -> Result<Option<BackfillSpec>, Fault> {
         let parts = [&self.workflow, &self.from, &self.to].map(|text| asked::filled(text.clone()));
         let [Some(workflow), Some(from), Some(to)] = parts else { return Ok(None) };
+        let zone = zone.cloned().unwrap_or_default();
         let name = asked::filled(self.name.clone()).map(|name| BackfillId::new(&name)).transpose();
         let made_by = asked::filled(self.made_by.clone()).map(|version| version.parse()).transpose();
         Ok(Some(BackfillSpec {
             workflow: asked::workflow(&workflow)?,
-            range: Range::new(asked::moment(&from)?, asked::moment(&to)?),
+            range: Range::new(asked::moment(&from, &zone)?, asked::moment(&to, &zone)?),
+            zone,
             mode: self.mode.unwrap_or_default(),
             made_by: made_by.map_err(|error: VersionError| plain::bad_request(format!("{error}.")))?,
             priority: self.priority.unwrap_or(USUAL_PRIORITY),
@@ -121,10 +134,11 @@ pub(super) async fn show(
 ) -> Result<Response, Fault> {
     let asked = asked::query(query)?;
     let page = Page::new(&app, "New backfill").at(Tab::Backfills).style("pages.css");
-    let Some(wanted) = asked.wanted()? else {
+    let zone = asked.zone(&app).await?;
+    let Some(wanted) = asked.wanted(zone.as_ref())? else {
         let names = app.read(|reader| reader.workflows(None)).await?;
         let names: Vec<WorkflowId> = names.into_iter().filter(|row| row.present).map(|row| row.id).collect();
-        return Ok(page.show(&empty(&asked, &names, app.handle().now())));
+        return Ok(page.show(&empty(&asked, &names, zone.as_ref(), app.handle().now())));
     };
     let opened = make(&app, &who, BackfillRequest { dry_run: true, ..wanted.request() }).await?;
     Ok(page.show(&preview(&wanted, &opened, asked.page.unwrap_or(0))))
@@ -137,19 +151,20 @@ pub(super) async fn create(
     asked: Result<Form<BackfillForm>, FormRejection>,
 ) -> Result<Response, Fault> {
     let asked = asked::form(asked)?;
-    let wanted = asked.wanted()?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
+    let zone = asked.zone(&app).await?;
+    let wanted = asked.wanted(zone.as_ref())?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
     let made = make(&app, &who, wanted.request()).await?;
     Ok(asked::back_to(&href(&made.id)))
 }
 
 /// The form for a workflow, with the usual values.
-pub(crate) fn form(id: &WorkflowId, now: Timestamp) -> Markup {
+pub(crate) fn form(id: &WorkflowId, zone: &Zone, now: Timestamp) -> Markup {
     let workflow = html! { input type="hidden" name="workflow" value=(id); };
-    fields(&BackfillForm::default(), &workflow, now)
+    fields(&BackfillForm::default(), &workflow, Some(zone), now)
 }
 
 /// The form with the choice of a workflow.
-fn empty(asked: &BackfillForm, names: &[WorkflowId], now: Timestamp) -> Markup {
+fn empty(asked: &BackfillForm, names: &[WorkflowId], zone: Option<&Zone>, now: Timestamp) -> Markup {
     let workflow = html! {
         label { "Workflow " input name="workflow" list="workflows" required autocomplete="off" value=[asked.workflow.as_ref()]; }
         datalist #workflows { @for name in names { option value=(name) {} } }
@@ -158,26 +173,33 @@ fn empty(asked: &BackfillForm, names: &[WorkflowId], now: Timestamp) -> Markup {
         nav.crumbs aria-label="Breadcrumb" { a href="/ui/backfills" { "Backfills" } }
         h1 { "New backfill" }
         @if names.is_empty() { p.note { "There is no workflow yet." } }
-        (fields(asked, &workflow, now))
+        (fields(asked, &workflow, zone, now))
     }
 }
 
-fn fields(asked: &BackfillForm, workflow: &Markup, now: Timestamp) -> Markup {
+/// The fields beside the workflow. While none is chosen the zone of its times is not known.
+fn fields(asked: &BackfillForm, workflow: &Markup, zone: Option<&Zone>, now: Timestamp) -> Markup {
+    let utc = Zone::utc();
+    let told = zone.map_or("in the time zone of the workflow", Zone::name);
+    let local = |at| local(at, zone.unwrap_or(&utc));
     let from = asked.from.clone().unwrap_or_else(|| local(now.checked_sub(USUAL).unwrap_or(now)));
     let modes = [BackfillMode::Missing, BackfillMode::Unsuccessful, BackfillMode::All];
     html! {
         form.bar method="get" action="/ui/new-backfill" {
             (workflow)
             label { "From " input type="datetime-local" name="from" required value=(from); }
-            label { "before " input type="datetime-local" name="to" required value=(local(now)); " UTC" }
+            label { "before " input type="datetime-local" name="to" required value=(local(now)); " " (told) }
             label { "open " select name="mode" {
                 @for mode in modes { option value=(mode_name(mode)) { (mode_words(mode)) } }
             } }
-            label { "only what a version made " input.short name="made_by" maxlength="100" placeholder="1.4, or #3" autocomplete="off"; }
-            label { "priority " input.short type="number" name="priority" value=(USUAL_PRIORITY) required min="-1000000" max="1000000"; }
-            label { "name " input name="name" maxlength="200" placeholder="made of workflow and times" autocomplete="off"; }
             label { "why, for the log " input name="reason" maxlength="500" autocomplete="off"; }
-            details { summary { "Arguments" } (arguments::lines(asked.arguments.as_deref().unwrap_or_default())) }
+            details {
+                summary { "More…" }
+                p { label { "Only what a version made " input.short name="made_by" maxlength="100" placeholder="1.4, or #3" autocomplete="off"; } }
+                p { label { "Priority " input.short type="number" name="priority" value=(USUAL_PRIORITY) required min="-1000000" max="1000000"; } }
+                p { label { "Name " input name="name" maxlength="200" placeholder="made of workflow and times" autocomplete="off"; } }
+                (arguments::lines(asked.arguments.as_deref().unwrap_or_default()))
+            }
             button { "Preview" }
         }
         p.soft {
@@ -188,8 +210,8 @@ fn fields(asked: &BackfillForm, workflow: &Markup, now: Timestamp) -> Markup {
 }
 
 /// A moment as an input has it, to the minute.
-fn local(at: Timestamp) -> String {
-    format_full(at)[..16].to_owned()
+fn local(at: Timestamp, zone: &Zone) -> String {
+    at.to_zoned(zone.rules().clone()).strftime("%Y-%m-%dT%H:%M").to_string()
 }
 
 fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
@@ -206,7 +228,7 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
         h1 { "Backfill of " (wanted.workflow) }
         p.headline { "It would affect " (words::count(touched, "slot")) ", and leave " (opened.untouched) " unchanged." }
         p.soft {
-            (time::at(wanted.range.start)) " to before " (time::at(wanted.range.end)) ", "
+            (ends(wanted)) ", "
             @if let Some(version) = &wanted.made_by { "done slots that version " (version) " made" } @else { (mode_words(wanted.mode)) }
             ", priority " (wanted.priority) @if let Some(reason) = &wanted.reason { ", because: " (reason) }
         }
@@ -227,6 +249,16 @@ fn preview(wanted: &BackfillSpec, opened: &NewBackfill, page: usize) -> Markup {
                 @if page + 1 < pages { a.button rel="next" href=(wanted.href(page + 1)) { "Later times" } }
             }
         }
+    }
+}
+
+/// From when to when it is: as people see times, and in the zone of the workflow where that is another one.
+fn ends(wanted: &BackfillSpec) -> Markup {
+    let (zone, Range { start, end }) = (&wanted.zone, wanted.range);
+    let local = |at| local(at, zone).replace('T', " ");
+    html! {
+        (time::at(start)) " to before " (time::at(end))
+        @if *zone != viewer::current().zone { " (" (local(start)) " to before " (local(end)) " in " (zone) ")" }
     }
 }
 

@@ -12,6 +12,7 @@ use super::row::weight;
 use super::steps::{self, StepCell, StepRow};
 use super::view::{BoardView, DAY, WEEK, ZOOMS, order_name};
 use super::{BoardData, verdict};
+use crate::columns::TimeColumns;
 use crate::documents::Document;
 use crate::flow::{look_of_step, state_of_step};
 use crate::jobs;
@@ -150,7 +151,7 @@ fn grid(view: &BoardView, groups: &[GroupRows<'_>], shown: &BoardData) -> Markup
     let columns = view.columns();
     html! {
         div.grid.wide[view.is_wide()] #grid role="grid" aria-label="Workflows over time" aria-readonly="true" aria-multiselectable="true"
-            data-start=(columns.start.as_millisecond()) data-width=(columns.width) data-count=(columns.count)
+            data-start=(columns.bounds().0) data-width=(view.width()) data-count=(columns.count()) data-edges=[uneven(&columns)]
             data-room=[view.room()] data-order=(order_name(view.oldest_first()))
             data-zone=(view.zone().name()) data-stream=(view.stream_query(shown.seq)) data-holds=[view.holds_for()]
         {
@@ -191,9 +192,15 @@ fn heading(view: &BoardView, group: &GroupRows<'_>, shown: &BoardData) -> Markup
     }
 }
 
+/// The edges of columns that are not all of one width: where they begin, and where the last one ends.
+fn uneven(columns: &TimeColumns) -> Option<String> {
+    let edges = || columns.edges().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    (!columns.are_even()).then(edges)
+}
+
 /// Days above hours, months above weeks.
 fn head(view: &BoardView) -> Markup {
-    let edges: Vec<_> = view.order().into_iter().map(|column| (view.edge(column), view.edge_before(column))).collect();
+    let edges = view.edges();
     let zone = edges.first().map(|(edge, _)| edge.strftime("%Z").to_string());
     html! {
         div.head role="rowgroup" {

@@ -67,7 +67,7 @@ fn read(reader: &dyn Queries, view: &BoardView, file: &Groups) -> Result<BoardDa
     // First, so that a change made meanwhile is sent twice rather than never.
     let seq = reader.last_seq()?;
     let workflows = reader.workflows(None)?;
-    let rows = Rows::new(view, reader.slot_tallies(&view.columns(), None)?);
+    let rows = Rows::new(view, view.columns().tallies(reader, None)?);
     let jobs = jobs::section(reader, &workflows)?;
     let flows = flow::latest(reader, &workflows)?;
     let unfolded = steps::unfolded(reader, view, &workflows)?;

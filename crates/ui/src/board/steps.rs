@@ -7,10 +7,11 @@ use kelos_explain::flow::{self, Beside, StepState};
 use kelos_model::ranges::Range;
 use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, StepName, WorkflowId};
-use kelos_store::{Columns, PageRequest, Queries, SlotFilter, StoreError};
+use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 
 use super::row::weight;
 use super::view::BoardView;
+use crate::columns::TimeColumns;
 
 /// Flows that are unfolded at the same time.
 const UNFOLDED: usize = 10;
@@ -54,7 +55,7 @@ pub(super) fn unfolded(
     flows.take(UNFOLDED).map(|row| Ok((row.id.clone(), rows(reader, &view.columns(), row)?))).collect()
 }
 
-fn rows(reader: &dyn Queries, columns: &Columns, row: &WorkflowRow) -> Result<Vec<StepRow>, StoreError> {
+fn rows(reader: &dyn Queries, columns: &TimeColumns, row: &WorkflowRow) -> Result<Vec<StepRow>, StoreError> {
     let (start, end) = columns.bounds();
     let at = |millis| Timestamp::from_millisecond(millis).unwrap_or_default();
     let range = Some(Range::new(at(start), at(end)));

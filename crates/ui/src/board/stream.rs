@@ -11,11 +11,12 @@ use kelos_front::fault::{Fault, plain};
 use kelos_front::stream::{ShutdownSignal, beating, closed, last_event_id};
 use kelos_front::{App, groups};
 use kelos_model::{Event, WorkflowEvent, WorkflowId};
-use kelos_store::{Columns, EventFilter, PageRequest, Queries, StoreError};
+use kelos_store::{EventFilter, PageRequest, Queries, StoreError};
 use tokio::sync::watch;
 
 use super::row::Rows;
 use super::view::{BoardView, parameters};
+use crate::columns::TimeColumns;
 
 /// How long changes are gathered before they are sent together.
 const GATHER: Duration = Duration::from_millis(200);
@@ -35,7 +36,7 @@ struct Changes {
     seq: u64,
 }
 
-fn changes(reader: &dyn Queries, columns: &Columns, after: u64) -> Result<Changes, StoreError> {
+fn changes(reader: &dyn Queries, columns: &TimeColumns, after: u64) -> Result<Changes, StoreError> {
     let seq = reader.last_seq()?;
     let page = reader.events(&EventFilter::after(after), PageRequest::oldest(READ_AT_ONCE))?;
     if page.next.is_some() {
@@ -68,11 +69,11 @@ fn told(reader: &dyn Queries, view: &BoardView, changed: Option<&BTreeSet<Workfl
     let columns = view.columns();
     let few = changed.filter(|changed| changed.len() <= ONE_BY_ONE);
     let tallies = match few {
-        None => reader.slot_tallies(&columns, None)?,
+        None => columns.tallies(reader, None)?,
         Some(few) => {
             let mut found = std::collections::BTreeMap::new();
             for id in few {
-                found.append(&mut reader.slot_tallies(&columns, Some(id))?);
+                found.append(&mut columns.tallies(reader, Some(id))?);
             }
             found
         }

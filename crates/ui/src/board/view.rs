@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{Timestamp, ToSpan};
+use jiff::civil::Weekday;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::WorkflowId;
 use kelos_model::time::{Zone, format_short, parse_instant};
-use kelos_store::Columns;
 
 use super::arrange::By;
+use crate::columns::{TimeColumns, moment};
 use crate::page::segment;
 use crate::viewer::{self, Viewer};
 
@@ -15,6 +16,8 @@ use crate::viewer::{self, Viewer};
 pub(super) const ZOOMS: [u32; 9] = [1, 5, 15, 30, 60, 360, DAY, WEEK, 30 * DAY];
 /// The default minutes of a column.
 const USUAL_ZOOM: u32 = 60;
+/// Minutes of an hour.
+const HOUR: u32 = 60;
 /// Minutes of the widest column that Celos knows.
 pub(super) const DAY: u32 = 1_440;
 pub(super) const WEEK: u32 = 7 * DAY;
@@ -32,8 +35,6 @@ const MOST_MINUTES: u32 = 13 * WIDEST;
 const CELL: u32 = 24;
 /// Pixels of a column of a day or more.
 const WIDE_CELL: u32 = 44;
-/// 1970 began on a Thursday; Mondays are four days later, in milliseconds.
-const FIRST_MONDAY: i64 = 4 * DAY as i64 * MINUTE;
 const MINUTE: i64 = 60_000;
 /// Parameters that only the script reads.
 const OTHERS: [&str; 4] = ["find", "only", "project", "tag"];
@@ -134,7 +135,8 @@ impl BoardView {
         self.zoom >= DAY
     }
 
-    fn width(&self) -> i64 {
+    /// The usual width of a column, in milliseconds.
+    pub(super) fn width(&self) -> i64 {
         i64::from(self.zoom) * MINUTE
     }
 
@@ -148,31 +150,64 @@ impl BoardView {
         self.time.unwrap_or(self.now)
     }
 
-    /// The columns, oldest first. Their edges are counted back from the midnight after the newest time, as in Celos; weeks
-    /// begin on Mondays.
-    pub(super) fn columns(&self) -> Columns {
-        let width = self.width();
-        let (unit, first) = if self.zoom == WEEK { (width, FIRST_MONDAY) } else { (i64::from(DAY) * MINUTE, 0) };
-        let time = self.newest().as_millisecond();
-        let midnight = ((time - first).div_euclid(unit) + 1).saturating_mul(unit) + first;
+    /// The columns, oldest first; the newest one holds the newest time. Their edges are counted back from the midnight after it, of the zone that
+    /// is shown. Columns of several hours, of days and of weeks, which begin on Mondays, begin at round times of its clock, so that
+    /// they are wider or narrower where it changes.
+    pub(super) fn columns(&self) -> TimeColumns {
+        self.by_the_clock().unwrap_or_else(|| self.evenly())
+    }
+
+    /// Columns by the clock of the zone; none for other widths, and at the ends of time.
+    fn by_the_clock(&self) -> Option<TimeColumns> {
+        let is_part_of_day = self.zoom > HOUR && DAY.is_multiple_of(self.zoom);
+        if !is_part_of_day && !self.zoom.is_multiple_of(DAY) {
+            return None;
+        }
+        let (rules, newest) = (self.zone().rules(), self.newest());
+        let mut next = newest.to_zoned(rules.clone()).date().tomorrow().ok()?;
+        while self.zoom == WEEK && next.weekday() != Weekday::Monday {
+            next = next.tomorrow().ok()?;
+        }
+        let (mut clock, zoom) = (next.at(0, 0, 0, 0), SignedDuration::from_mins(self.zoom.into()));
+        let most = usize::try_from(self.count()).unwrap_or(usize::MAX).saturating_add(1);
+        let mut edges = Vec::new();
+        while edges.len() < most {
+            let edge = rules.to_ambiguous_timestamp(clock).compatible().ok()?.as_millisecond();
+            if edge > newest.as_millisecond() {
+                edges = vec![edge];
+            } else if edges.last().is_none_or(|later| edge < *later) {
+                // A day that the zone leaves out has no column.
+                edges.push(edge);
+            }
+            clock = clock.checked_sub(zoom).ok()?;
+        }
+        edges.reverse();
+        TimeColumns::between(edges)
+    }
+
+    /// Columns of one width.
+    fn evenly(&self) -> TimeColumns {
+        let (width, time) = (self.width(), self.newest().as_millisecond());
+        let rules = self.zone().rules();
+        let tomorrow = self.newest().to_zoned(rules.clone()).date().tomorrow().ok();
+        let begins = tomorrow.and_then(|date| rules.to_ambiguous_timestamp(date.at(0, 0, 0, 0)).compatible().ok());
+        let day = i64::from(DAY) * MINUTE;
+        let midnight = begins.map_or_else(|| (time.div_euclid(day) + 1).saturating_mul(day), Timestamp::as_millisecond);
         let back = (midnight - time + width - 1).div_euclid(width);
         let start = midnight - (back + i64::from(self.count()) - 1) * width;
-        Columns { start: at(start), width, count: self.count() }
+        TimeColumns::of_width(start, width, self.count())
     }
 
-    /// The beginning of a column, in the zone that is shown.
-    pub(super) fn edge(&self, column: u32) -> jiff::Zoned {
-        self.zoned(i64::from(column))
-    }
-
-    /// The beginning of the column before.
-    pub(super) fn edge_before(&self, column: u32) -> jiff::Zoned {
-        self.zoned(i64::from(column) - 1)
-    }
-
-    fn zoned(&self, column: i64) -> jiff::Zoned {
+    /// The beginnings of each column and of the one before it, in the zone that is shown and in the order in which they are shown.
+    pub(super) fn edges(&self) -> Vec<(jiff::Zoned, jiff::Zoned)> {
         let columns = self.columns();
-        at(columns.start.as_millisecond() + columns.width * column).to_zoned(self.zone().rules().clone())
+        let zoned = |millis| moment(millis).to_zoned(self.zone().rules().clone());
+        let before = |column: u32| match column {
+            0 => columns.edge(0).saturating_sub(self.width()),
+            _ => columns.edge(column - 1),
+        };
+        let order = self.order().into_iter();
+        order.map(|column| (zoned(columns.edge(column)), zoned(before(column)))).collect()
     }
 
     /// The newest time to the minute, in the zone that is shown.
@@ -198,11 +233,11 @@ impl BoardView {
 
     /// The query of the stream of changes: for these columns, whatever the time is by then.
     pub(super) fn stream_query(&self, seq: u64) -> String {
-        // The time is always set, so that the script's columns are those of the page.
+        // The time and the zone are always set, so that the script's columns are those of the page.
         let view = BoardView {
             others: BTreeMap::new(),
             time: Some(self.newest()),
-            zone: None,
+            zone: Some(self.zone().clone()),
             order: Some(self.oldest_first()),
             count: Some(self.count()),
             by: By::default(),
@@ -235,7 +270,7 @@ impl BoardView {
     /// The same, at another time; past the present means to follow the clock.
     fn moved(&self, millis: i64) -> BoardView {
         // Whole minutes, for an address that people read.
-        let time = at(self.newest().as_millisecond().saturating_add(millis).div_euclid(MINUTE) * MINUTE);
+        let time = moment(self.newest().as_millisecond().saturating_add(millis).div_euclid(MINUTE) * MINUTE);
         BoardView { time: Some(time).filter(|time| *time < self.now), ..self.clone() }
     }
 
@@ -293,12 +328,6 @@ impl BoardView {
     }
 }
 
-/// A moment, as near to it as there is one.
-fn at(millis: i64) -> Timestamp {
-    let (least, most) = (Timestamp::MIN.as_millisecond(), (Timestamp::MAX - 1.second()).as_millisecond());
-    Timestamp::from_millisecond(millis.clamp(least, most)).unwrap_or_default()
-}
-
 fn read_zoom(text: &str) -> Result<u32, String> {
     let read = text.parse::<i64>().map(|zoom| zoom.clamp(1, i64::from(WIDEST)));
     read.ok().and_then(|zoom| u32::try_from(zoom).ok()).ok_or_else(|| {
@@ -353,8 +382,8 @@ mod tests {
 
     fn edges(query: &str) -> (String, u32, String) {
         let columns = view(query).columns();
-        let (_, end) = columns.bounds();
-        (format_short(columns.start), columns.count, format_short(at(end)))
+        let (start, end) = columns.bounds();
+        (format_short(moment(start)), columns.count(), format_short(moment(end)))
     }
 
     #[test]
@@ -369,6 +398,36 @@ mod tests {
         assert_eq!(edges("zoom=43200"), expect("2014-08-20T00:00Z", 13, "2015-09-14T00:00Z"));
         assert_eq!(edges("time=2015-09-13T15:00Z"), expect("2015-09-11T16:00Z", 48, "2015-09-13T16:00Z"));
         assert_eq!(edges("time=2015-09-13T00:00Z"), expect("2015-09-11T01:00Z", 48, "2015-09-13T01:00Z"));
+    }
+
+    #[test]
+    fn days_are_those_of_the_zone_whose_clocks_change() {
+        let in_zone = |query: &str| {
+            let columns = view(query).columns();
+            let hours: Vec<i64> = columns.edges().windows(2).map(|edges| (edges[1] - edges[0]) / 3_600_000).collect();
+            let (start, end) = columns.bounds();
+            (format_short(moment(start)), hours, format_short(moment(end)))
+        };
+        let expect = |from: &str, hours: &[i64], to: &str| (from.to_owned(), hours.to_vec(), to.to_owned());
+        let berlin = "zoom=1440&zone=Europe/Berlin&columns=4&time=";
+        let autumn = in_zone(&format!("{berlin}2026-10-25T22:15Z"));
+        assert_eq!(autumn, expect("2026-10-21T22:00Z", &[24, 24, 24, 25], "2026-10-25T23:00Z"));
+        // A quarter past midnight in Berlin is still the day before in UTC.
+        let spring = in_zone(&format!("{berlin}2026-03-29T22:15Z"));
+        assert_eq!(spring, expect("2026-03-26T23:00Z", &[24, 24, 23, 24], "2026-03-30T22:00Z"));
+        let weeks = in_zone("zoom=10080&zone=Europe/Berlin&columns=4&time=2026-10-28T12:00Z");
+        assert_eq!(weeks, expect("2026-10-04T22:00Z", &[168, 168, 169, 168], "2026-11-01T23:00Z"));
+        let quarters = in_zone("zoom=360&zone=Europe/Berlin&columns=5&time=2026-10-25T21:00Z");
+        assert_eq!(quarters, expect("2026-10-24T16:00Z", &[6, 7, 6, 6, 6], "2026-10-25T23:00Z"));
+        // Samoa had no 30 December 2011.
+        let samoa = in_zone("zoom=1440&zone=Pacific/Apia&columns=4&time=2011-12-31T12:00Z");
+        assert_eq!(samoa, expect("2011-12-28T10:00Z", &[24, 24, 24, 24], "2012-01-01T10:00Z"));
+        let kolkata = in_zone("zoom=60&zone=Asia/Kolkata&columns=4&time=2026-10-25T12:10Z");
+        assert_eq!(kolkata, expect("2026-10-25T08:30Z", &[1, 1, 1, 1], "2026-10-25T12:30Z"));
+        let marks = view(&format!("{berlin}2026-10-25T22:15Z&order=oldest")).edges();
+        let marks: Vec<String> = marks.iter().map(|(edge, _)| edge.strftime("%a %-d %H:%M").to_string()).collect();
+        assert_eq!(marks, ["Thu 22 00:00", "Fri 23 00:00", "Sat 24 00:00", "Sun 25 00:00"]);
+        assert!(view(&format!("{berlin}2026-10-25T22:15Z")).stream_query(1).contains("&zone=Europe%2FBerlin&"));
     }
 
     #[test]
@@ -413,7 +472,7 @@ mod tests {
         for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z"] {
             let view = BoardView { time: time.parse().ok(), ..view("") };
             assert!(view.time.is_some());
-            let _ = (view.columns(), view.earlier().href(), view.later().href(), view.edge(0));
+            let _ = (view.columns(), view.earlier().href(), view.later().href(), view.edges());
         }
     }
 }

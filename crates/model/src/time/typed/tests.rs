@@ -42,8 +42,12 @@ fn every_form_is_read() {
         ("yesterday 06:00", "2026-11-22T05:00:00.000Z"),
         (" yesterday  06:00z ", "2026-11-22T06:00:00.000Z"),
         ("yesterday 01:00+09:00", "2026-11-21T16:00:00.000Z"),
-        ("2026-11-21", "2026-11-21T00:00:00.000Z"),
-        ("2026-11-21T06:00", "2026-11-21T06:00:00.000Z"),
+        ("2026-11-21", "2026-11-20T23:00:00.000Z"),
+        ("2026-325", "2026-11-20T23:00:00.000Z"),
+        ("2026-11", "2026-10-31T23:00:00.000Z"),
+        ("2026-11-21T06:00", "2026-11-21T05:00:00.000Z"),
+        ("2026-07-21T06:00:30.5", "2026-07-21T04:00:30.500Z"),
+        ("2026-11-21T06:00Z", "2026-11-21T06:00:00.000Z"),
         ("2026-11-21T06:00+02:00", "2026-11-21T04:00:00.000Z"),
         ("2026-11-21T06-0530", "2026-11-21T11:30:00.000Z"),
         ("2026-11-21T06:00:01.5+02", "2026-11-21T04:00:01.500Z"),
@@ -60,12 +64,40 @@ fn it_says_how_exactly_the_time_was_named() {
     let read = |text: &str| parse_typed(text, instant(NOW), &zone("Europe/Berlin")).expect(text);
     let (start, end) = (instant("2026-11-21T23:00Z"), instant("2026-11-22T23:00Z"));
     assert_eq!(read("yesterday"), TypedTime::Day { start, end });
+    assert_eq!((read("2026-11-22"), read("2026-W47-7")), (TypedTime::Day { start, end }, TypedTime::Day { start, end }));
+    assert_eq!(read("2026-11"), TypedTime::Local(instant("2026-10-31T23:00Z")), "a month is no day");
     assert_eq!(read("06:00"), TypedTime::Local(instant("2026-11-23T05:00Z")));
     assert_eq!(read("06:00Z"), TypedTime::Absolute(instant("2026-11-23T06:00Z")));
     assert_eq!(read("-1d"), TypedTime::Relative(instant("2026-11-22T12:34:56.789Z")));
-    assert!(
-        read("today").is_local() && read("06:00").is_local() && !read("now").is_local() && !read("2026").is_local()
-    );
+    for local in ["today", "06:00", "2026", "2026-11-22", "2026-11-22T06"] {
+        assert!(read(local).is_local(), "{local}");
+    }
+    for fixed in ["now", "-2d", "06:00Z", "2026-11-22T06Z", "2026-11-22T06+00:00", "2026-11-22T06-05"] {
+        assert!(!read(fixed).is_local(), "{fixed}");
+    }
+}
+
+#[test]
+fn an_instant_that_is_written_out_is_of_the_zone_unless_it_has_an_offset() {
+    let read = |text: &str| {
+        let read = parse_written(text, &zone("Europe/Berlin"));
+        read.map_or_else(|error| error.to_string(), format_full)
+    };
+    for (text, at) in [
+        ("2026-10-01", "2026-09-30T22:00:00.000Z"),
+        ("2026-11-01T00:00", "2026-10-31T23:00:00.000Z"),
+        ("2026-10-01T00:00Z", "2026-10-01T00:00:00.000Z"),
+        ("2026-10-01T00:00+00:00", "2026-10-01T00:00:00.000Z"),
+        ("2026-10-01T00:00-05:00", "2026-10-01T05:00:00.000Z"),
+    ] {
+        assert_eq!(read(text), at, "{text}");
+    }
+    assert!(read("2026-03-29T02:30").contains("does not exist on 2026-03-29 in Europe/Berlin"));
+    assert!(read("today").contains("has no year of four digits at \"today\": expected a form such as 2013-11-26"));
+    assert!(read("2026-10-01T00:00+25:00").contains("has no such offset: expected one such as"));
+    // A day that a zone leaves out is where the next one begins.
+    let gone = parse_written("2011-12-30", &zone("Pacific/Apia"));
+    assert_eq!(gone, parse_written("2011-12-31", &zone("Pacific/Apia")));
 }
 
 #[test]
@@ -143,8 +175,11 @@ proptest! {
     ) {
         for text in [&text, &near] {
             let read = parse_typed(text, now, &zone);
-            if let Ok(at) = parse_instant(text) {
-                prop_assert_eq!(read, Ok(TypedTime::Absolute(at)));
+            if let Ok(at) = parse_instant(text.trim()) {
+                let in_utc = parse_typed(text, now, &Zone::utc()).map(TypedTime::at);
+                // The last day may have no midnight in milliseconds.
+                prop_assert!(in_utc == Ok(at) || in_utc.is_err(), "{:?}", in_utc);
+                prop_assert!(!has_offset(text) || read == Ok(TypedTime::Absolute(at)));
             } else if let Err(error) = read {
                 prop_assert!(error.to_string().contains("expected"));
             }
