@@ -26,8 +26,8 @@ Clients use the server given by --server or KELOS_SERVER, else that of `kelos up
 in the current folder, else http://127.0.0.1:7437.
 
 Times are now, -90m, -2d, today, yesterday, 06:00, \"yesterday 06:00\", 2016-01-01,
-2016-01-01T12:00Z or 2016-01-01T12:00+02:00. Days in words and times of day are those
-of this machine's time zone, or of TZ; dates without an offset are in UTC.
+2016-01-01T12:00Z or 2016-01-01T12:00+02:00. Without an offset they are those of the time
+zone of the workflow's schedule, or of --zone.
 A workflow can be named by what follows the last dot of its name, if that is unique.";
 
 /// The command line.

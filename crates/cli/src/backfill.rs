@@ -1,5 +1,6 @@
 //! `kelos backfill`: opening past slots, and watching how far they are.
 
+use kelos_model::time::Zone;
 use kelos_model::workflow::VersionChoice;
 use kelos_model::{BackfillId, IdError, WorkflowId};
 use kelos_wire::{AFTER_CURRENT_WORK, BackfillMode, BackfillRequest, BackfillResultDto, ProgressDto, TouchedTimesDto};
@@ -8,9 +9,10 @@ use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::list::counts;
-use crate::options::{ArgumentOptions, Because, Door, Range};
-use crate::progress;
+use crate::options::{ArgumentOptions, Because, Door, Range, ReadRange};
+use crate::selection::zone_of;
 use crate::text::{self as words, count, quoted};
+use crate::{days, progress};
 
 /// The existing slots that a backfill reopens.
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -61,18 +63,21 @@ const TIMES_SHOWN: usize = 10;
 pub(crate) fn run(args: &BackfillArgs) -> Result<u8, Failure> {
     let mut client = Connection::open(&args.door)?;
     let doing = format!("backfill {}", args.workflow);
-    let id = client.workflow(&doing, &args.workflow)?.summary.id;
-    let made: Reply<BackfillResultDto> = client.post(&doing, "/backfills", &request(args, &id)?)?;
+    let workflow = client.workflow(&doing, &args.workflow)?;
+    let range = args.range.read(&doing, &zone_of(&workflow))?;
+    let made: Reply<BackfillResultDto> =
+        client.post(&doing, "/backfills", &request(args, &workflow.summary.id, &range)?)?;
+    let understood = range.understood.map(|understood| format!("; {understood}")).unwrap_or_default();
     if args.dry_run {
         if args.door.form.json {
             words::json(&made);
         } else {
-            tell(&made);
+            tell(&made, &understood, days::zone(&workflow.summary.schedule).as_ref());
         }
         return Ok(0);
     }
     if !args.door.form.json {
-        words::line(format!("backfill {}: {}", made.id, summary(&made)));
+        words::line(format!("backfill {}: {}{understood}", made.id, summary(&made)));
     }
     if args.no_wait {
         if args.door.form.json {
@@ -115,7 +120,7 @@ fn tell_end(client: &Connection, end: &ProgressDto) -> Result<(), Failure> {
     Ok(())
 }
 
-fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
+fn request(args: &BackfillArgs, id: &str, range: &ReadRange) -> Result<BackfillRequest, Failure> {
     let usage = |error: IdError| Failure::usage(format!("backfill {}: {error}", args.workflow));
     let mode = match args.mode {
         Mode::Missing => BackfillMode::Missing,
@@ -124,8 +129,9 @@ fn request(args: &BackfillArgs, id: &str) -> Result<BackfillRequest, Failure> {
     };
     Ok(BackfillRequest {
         workflow: WorkflowId::new(id).map_err(usage)?,
-        from: args.range.from.into(),
-        to: args.range.to.into(),
+        from: range.from.into(),
+        to: range.to.into(),
+        zone: args.range.zone().cloned(),
         mode,
         priority: args.priority.unwrap_or(AFTER_CURRENT_WORK),
         made_by: args.made_by.clone(),
@@ -148,9 +154,9 @@ fn summary(made: &BackfillResultDto) -> String {
     parts.join(", ")
 }
 
-/// The preview of a backfill.
-fn tell(made: &BackfillResultDto) {
-    words::line(format!("would be backfill {}: {}", made.id, summary(made)));
+/// The preview of a backfill, with days where its slots are named by those of a zone.
+fn tell(made: &BackfillResultDto, understood: &str, days: Option<&Zone>) {
+    words::line(format!("would be backfill {}: {}{understood}", made.id, summary(made)));
     for (heading, touched) in kinds(made) {
         let total = usize::try_from(touched.count).unwrap_or(usize::MAX);
         if touched.times.is_empty() {
@@ -158,7 +164,8 @@ fn tell(made: &BackfillResultDto) {
         }
         words::line(format!("  {heading}"));
         for time in touched.times.iter().take(TIMES_SHOWN) {
-            words::line(format!("    {}", time.short()));
+            let day = days.and_then(|zone| days::day(zone, time.0));
+            words::line(format!("    {}", day.unwrap_or_else(|| time.short())));
         }
         if total > TIMES_SHOWN {
             words::line(format!("    and {} more", total - TIMES_SHOWN));

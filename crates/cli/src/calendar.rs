@@ -10,8 +10,8 @@ use crate::client::Reply;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
-use crate::render;
 use crate::text::{self as words, count};
+use crate::{render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct CalendarArgs {
@@ -30,7 +30,7 @@ pub(crate) struct CalendarArgs {
     #[arg(long, value_name = "DAY", value_parser = day)]
     to: Option<Date>,
     /// The zone of the days, by default UTC
-    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    #[arg(long, value_name = "ZONE", value_parser = times::zone)]
     zone: Option<Zone>,
     #[command(flatten)]
     door: Door,
@@ -39,10 +39,6 @@ pub(crate) struct CalendarArgs {
 fn day(text: &str) -> Result<Date, String> {
     let read = text.parse::<Date>().ok().filter(|day| day.to_string() == text);
     read.ok_or_else(|| "expected a day such as 2026-03-29".to_owned())
-}
-
-fn zone(text: &str) -> Result<Zone, String> {
-    Zone::parse(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(args: &CalendarArgs) -> Result<u8, Failure> {

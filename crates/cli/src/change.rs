@@ -1,8 +1,7 @@
 //! `kelos rerun`, `kill`, `skip` and `mark`: asking for changes.
 
-use jiff::Timestamp;
 use kelos_model::SlotState;
-use kelos_model::time::parse_instant;
+use kelos_model::time::{Zone, parse_instant};
 use kelos_wire::{DownstreamDto, MarkRequest, MarkedState, RerunRequest, SlotDto, WorkflowDetailDto};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,8 +12,9 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{BAD, Failure};
 use crate::options::{ArgumentOptions, Because, Door};
-use crate::selection::{self, SlotChoice};
+use crate::selection::{self, SlotChoice, zone_of};
 use crate::text::{self as words, count};
+use crate::times::Moment;
 use crate::{downstream, render, times};
 
 #[derive(clap::Args)]
@@ -44,11 +44,14 @@ pub(crate) struct SkipArgs {
 #[derive(clap::Args)]
 struct Span {
     /// All existing slots from this time on that the command applies to
-    #[arg(long, value_name = "TIME", value_parser = times::time, requires = "to")]
-    from: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = times::moment, requires = "to")]
+    from: Option<Moment>,
     /// All existing slots before this time that the command applies to
-    #[arg(long, value_name = "TIME", value_parser = times::time, requires = "from")]
-    to: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = times::moment, requires = "from")]
+    to: Option<Moment>,
+    /// Time zone of --from and --to, such as Europe/Berlin [default: that of the workflow's schedule]
+    #[arg(long, value_name = "ZONE", value_parser = times::zone, requires = "from")]
+    zone: Option<Zone>,
 }
 
 #[derive(clap::Args)]
@@ -115,7 +118,7 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<u8, Failure> {
     let workflow = client.workflow(&doing, &args.change.workflow)?;
     let keys = if args.failed {
         let states = [SlotState::Failed, SlotState::Expired];
-        in_range(&client, &workflow.summary.id, &states, &doing, &args.change.span)?
+        in_range(&client, &workflow, &states, &doing, &args.change.span)?
     } else {
         chosen(&client, &workflow, (&args.change.keys, &args.change.span), &change, &doing)?
     };
@@ -179,7 +182,7 @@ fn chosen(
 ) -> Result<Vec<String>, Failure> {
     let id = &workflow.summary.id;
     if span.from.is_some() {
-        return in_range(client, id, &change.states, doing, span);
+        return in_range(client, workflow, &change.states, doing, span);
     }
     if keys.is_empty() { Ok(vec![newest(client, id, change, doing)?]) } else { client.keys(doing, workflow, keys) }
 }
@@ -272,9 +275,18 @@ fn refusal(key: &str, failure: &Failure) -> Value {
 }
 
 /// The existing slots of a range in one of these states, oldest first; all of them where the range has no ends.
-fn in_range(client: &Client, id: &str, states: &[SlotState], doing: &str, span: &Span) -> Result<Vec<String>, Failure> {
-    let mut query = SlotChoice { states, before: span.to }.query(id);
-    query.add_some("from", span.from.map(words::wire));
+fn in_range(
+    client: &Client,
+    workflow: &WorkflowDetailDto,
+    states: &[SlotState],
+    doing: &str,
+    span: &Span,
+) -> Result<Vec<String>, Failure> {
+    let zone = span.zone.clone().unwrap_or_else(|| zone_of(workflow));
+    let ([from, before], understood) = times::range(doing, &zone, [span.from.as_ref(), span.to.as_ref()])?;
+    understood.into_iter().for_each(words::note);
+    let mut query = SlotChoice { states, before }.query(&workflow.summary.id);
+    query.add_some("from", from.map(words::wire));
     let (rows, _) = client.list::<SlotDto>(doing, "/slots", &query, usize::MAX)?;
     Ok(rows.iter().rev().map(|row| row.slot.key.to_string()).collect())
 }

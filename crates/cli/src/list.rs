@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use comfy_table::Cell;
-use jiff::Timestamp;
 use kelos_explain::failures::MOST_READ;
+use kelos_model::time::Zone;
 use kelos_wire::{Counts, FailureListDto, ListDto, ProblemDto, ScheduleDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 
 use crate::address::Query;
@@ -13,8 +13,10 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::failures;
 use crate::options::Door;
+use crate::selection::zone_of;
 use crate::text::{self as words, count};
-use crate::{render, times};
+use crate::times::Moment;
+use crate::{days, render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct LsArgs {
@@ -33,11 +35,14 @@ pub(crate) struct SlotsArgs {
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state_parser())]
     state: Vec<String>,
     /// Only slots from this time on
-    #[arg(long, value_name = "TIME", value_parser = times::time)]
-    from: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    from: Option<Moment>,
     /// Only slots before this time
-    #[arg(long, value_name = "TIME", value_parser = times::time)]
-    to: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    to: Option<Moment>,
+    /// Time zone of --from and --to, such as Europe/Berlin [default: that of the workflow's schedule, or of all workflows]
+    #[arg(long, value_name = "ZONE", value_parser = times::zone)]
+    zone: Option<Zone>,
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
     limit: usize,
@@ -147,11 +152,21 @@ fn schedule(schedule: &ScheduleDto) -> String {
     let times = match (&schedule.period, schedule.hours) {
         (Some(_), Some(hours)) if hours > 1 => format!("each {hours} hours"),
         (Some(period), _) => period.to_string(),
-        (None, _) => schedule.cron.clone().unwrap_or_default(),
+        (None, _) => schedule.cron.as_deref().map_or("", named).to_owned(),
     };
     match &schedule.zone {
         Some(zone) if zone != "UTC" => format!("{times} {zone}"),
         _ => times,
+    }
+}
+
+/// The word that scripts have for a cron expression; else the expression.
+fn named(cron: &str) -> &str {
+    match cron {
+        "0 * * * * ?" => "minutely",
+        "0 0 * * * ?" => "hourly",
+        "0 0 0 * * ?" => "daily",
+        _ => cron,
     }
 }
 
@@ -179,18 +194,27 @@ fn say_problems(client: &Client) {
 
 pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
+    let doing = "list the slots";
     let mut query = Query::new();
-    if let Some(name) = &args.workflow {
-        // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
-        query.add("workflow", client.workflow("list the slots", name)?.summary.id);
-    }
+    // A filter that names nothing finds nothing; a name that is mistyped deserves an error.
+    let workflow = args.workflow.as_ref().map(|name| client.workflow(doing, name)).transpose()?;
+    query.add_some("workflow", workflow.as_ref().map(|workflow| &workflow.summary.id));
     if !args.state.is_empty() {
         query.add("state", args.state.join(","));
     }
-    query.add_some("from", args.from.map(words::wire));
-    query.add_some("to", args.to.map(words::wire));
+    let local = args.from.iter().chain(&args.to).find(|time| time.is_local());
+    let zone = match (&args.zone, &workflow, local) {
+        (Some(zone), ..) => zone.clone(),
+        (None, Some(workflow), _) => zone_of(workflow),
+        (None, None, Some(time)) => in_common(&client, doing, time)?,
+        (None, None, None) => Zone::utc(),
+    };
+    let ([from, to], understood) = times::range(doing, &zone, [args.from.as_ref(), args.to.as_ref()])?;
+    query.add_some("from", from.map(words::wire));
+    query.add_some("to", to.map(words::wire));
+    understood.filter(|_| !args.door.form.json).into_iter().for_each(words::note);
     let limit = if args.all { usize::MAX } else { args.limit.max(1) };
-    let (rows, more) = client.list::<Reply<SlotDto>>("list the slots", "/slots", &query, limit)?;
+    let (rows, more) = client.list::<Reply<SlotDto>>(doing, "/slots", &query, limit)?;
     if args.door.form.json {
         words::json_rows(&rows, more);
         return Ok(0);
@@ -200,11 +224,12 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let which = if rows.iter().all(|row| row.slot.key.job.is_some()) { "JOB" } else { "TIME" };
+    let zones = zones_of_days(&client, workflow);
     let mut table = render::table(&["WORKFLOW", which, "STATE", "SINCE", "RUNS", "NOTE"]);
     for row in &rows {
         table.add_row([
             Cell::new(&row.slot.workflow),
-            Cell::new(&row.slot.key),
+            Cell::new(days::key(zones.get(&row.slot.workflow), &row.slot.key)),
             render::state(row.state.as_str()),
             Cell::new(times::since(row.since)),
             Cell::new(row.last_run),
@@ -216,6 +241,25 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
         words::line(format!("the newest {} of more; --all or --limit N prints the others", count(rows.len(), "slot")));
     }
     Ok(0)
+}
+
+/// The zones of the workflows whose slots are about days: of one, or of all.
+fn zones_of_days(client: &Client, one: Option<WorkflowDetailDto>) -> BTreeMap<String, Zone> {
+    let all = match one {
+        Some(one) => vec![one.summary],
+        // Without them the slots still have names.
+        None => client
+            .get::<ListDto<WorkflowDto>>("list the workflows", "/workflows", &Query::new())
+            .map_or_else(|_| Vec::new(), |all| all.items),
+    };
+    all.into_iter().filter_map(|row| Some((row.id, days::zone(&row.schedule)?))).collect()
+}
+
+/// The zone of all workflows, for a time that depends on it.
+fn in_common(client: &Client, doing: &str, time: &Moment) -> Result<Zone, Failure> {
+    let all: ListDto<WorkflowDto> = client.get(doing, "/workflows", &Query::new())?;
+    let zones = all.items.iter().filter_map(|one| Some((one.id.as_str(), Zone::parse(one.zone.as_deref()?).ok()?)));
+    times::in_common(doing, time, zones)
 }
 
 fn note(row: &SlotDto) -> String {
@@ -242,6 +286,17 @@ mod tests {
     use kelos_wire::{AskedDto, CollectedDto};
 
     use super::*;
+
+    #[test]
+    fn schedules_are_told_by_the_words_of_scripts() {
+        let told = |cron: &str, zone: &str| {
+            let (cron, zone) = (Some(cron.to_owned()), Some(zone.to_owned()));
+            schedule(&ScheduleDto { cron, zone, ..ScheduleDto::default() })
+        };
+        assert_eq!(told("0 0 * * * ?", "UTC"), "hourly");
+        assert_eq!(told("0 0 0 * * ?", "Europe/Berlin"), "daily Europe/Berlin");
+        assert_eq!(told("0 0 6 * * ?", "UTC"), "0 0 6 * * ?");
+    }
 
     #[test]
     fn a_slot_says_why_it_is() {

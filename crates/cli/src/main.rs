@@ -23,6 +23,7 @@ mod connection;
 mod credential;
 mod cron;
 mod data;
+mod days;
 mod deploy;
 mod doctor;
 mod downstream;

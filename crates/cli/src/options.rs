@@ -10,12 +10,14 @@ use kelos_model::Arguments;
 use kelos_model::history::HistorySettings;
 use kelos_model::json;
 use kelos_model::secret::AllowList;
+use kelos_model::time::Zone;
 use kelos_trust::Rules;
 use kelos_wire::ReasonRequest;
 
 use crate::address::escape;
 use crate::failure::Failure;
 use crate::host::{LONGEST_CONFIG, WorkerLeases};
+use crate::times::Moment;
 use crate::trust::TrustOptions;
 use crate::{selection, times};
 
@@ -103,11 +105,42 @@ impl AllowOptions {
 #[derive(clap::Args)]
 pub(crate) struct Range {
     /// Start of the range, inclusive
-    #[arg(long, value_name = "TIME", value_parser = times::time)]
-    pub(crate) from: Timestamp,
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    from: Moment,
     /// End of the range, exclusive
-    #[arg(long, value_name = "TIME", value_parser = times::time)]
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    to: Moment,
+    /// Time zone of --from and --to, such as Europe/Berlin [default: that of the workflow's schedule]
+    #[arg(long, value_name = "ZONE", value_parser = times::zone)]
+    zone: Option<Zone>,
+}
+
+/// A range of time, read in a zone.
+pub(crate) struct ReadRange {
+    pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
+    /// The words for what it was understood as; none where that depends on no zone.
+    pub(crate) understood: Option<String>,
+}
+
+impl Range {
+    /// The zone that was named.
+    pub(crate) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_ref()
+    }
+
+    /// The first of its times that is another moment in another zone.
+    pub(crate) fn local(&self) -> Option<&Moment> {
+        [&self.from, &self.to].into_iter().find(|time| time.is_local())
+    }
+
+    /// The range in the zone that was named, else in another one.
+    pub(crate) fn read(&self, doing: &str, usual: &Zone) -> Result<ReadRange, Failure> {
+        let zone = self.zone.as_ref().unwrap_or(usual);
+        let (from, to) = (self.from.in_zone(doing, zone)?, self.to.in_zone(doing, zone)?);
+        let understood = self.local().map(|_| times::understood(zone, Some(from), Some(to)));
+        Ok(ReadRange { from, to, understood })
+    }
 }
 
 /// The arguments of a run.

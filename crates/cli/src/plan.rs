@@ -8,16 +8,17 @@ use std::time::Instant;
 
 use comfy_table::{Cell, CellAlignment};
 use jiff::{SignedDuration, Timestamp};
+use kelos_model::time::{Zone, resolve};
 use kelos_model::{Workflow, WorkflowId};
 use kelos_rehearsal::dry_run::{DryRun, Forecast, Forecasts, SlotForecast, dry_run};
 use kelos_sandbox::{Limits, check};
 use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
-use crate::options::{Form, Range, Scripts};
+use crate::options::{Form, Range, ReadRange, Scripts};
 use crate::selection::{in_full, suggest};
 use crate::text::{self, count, to_the_second};
-use crate::{apps, folder, render, terminal};
+use crate::{apps, folder, render, terminal, times};
 
 #[derive(clap::Args)]
 pub(crate) struct PlanArgs {
@@ -45,16 +46,13 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
-    if args.range.from >= args.range.to {
-        let (from, to) = (to_the_second(args.range.from), to_the_second(args.range.to));
-        return Err(Failure::usage(format!("plan from {from} to {to}: the range is empty")));
-    }
     let (workflows, chosen) = definitions(args)?;
+    let range = range(args, &workflows, &chosen)?;
     let suppose = DryRun {
         run_time: args.run_time,
         without: args.without.clone(),
         max_running: args.max_running,
-        ..DryRun::over(args.range.from, args.range.to)
+        ..DryRun::over(range.from, range.to)
     };
     let begin = Instant::now();
     let Forecasts { workflows: mut forecasts, assumed } = dry_run(&suppose, &workflows);
@@ -63,11 +61,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
         forecasts.retain(|id, _| chosen.iter().any(|one| one == id.as_str()));
     }
     if args.form.json {
-        let mut told = as_json(args, &forecasts, millis);
+        let mut told = as_json(args, &range, &forecasts, millis);
         told["assumed"] = assumptions::as_json(&assumed, &suppose);
         text::json(&told);
         return Ok(0);
     }
+    range.understood.iter().for_each(text::note);
     print_table(&forecasts);
     if args.slots {
         print_slots(&forecasts);
@@ -80,6 +79,29 @@ pub(crate) fn run(args: &PlanArgs) -> Result<u8, Failure> {
         count(forecasts.len(), "workflow")
     ));
     Ok(0)
+}
+
+/// The range in the zone that is named, else in that of the workflows that are printed.
+fn range(args: &PlanArgs, workflows: &[Arc<Workflow>], chosen: &[String]) -> Result<ReadRange, Failure> {
+    let usual = match (args.range.zone(), args.range.local()) {
+        (None, Some(time)) => {
+            let schedules = workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?)));
+            let resolved = resolve(&schedules.collect());
+            let is_printed = |one: &&Arc<Workflow>| chosen.is_empty() || chosen.iter().any(|id| id == one.id.as_str());
+            let zones = workflows.iter().filter(is_printed).filter_map(|one| {
+                let borrowed = || resolved.get(&one.id)?.as_ref().ok().map(|schedule| schedule.zone().clone());
+                Some((one.id.as_str(), one.zone().cloned().or_else(borrowed)?))
+            });
+            times::in_common("plan", time, zones)?
+        }
+        _ => Zone::utc(),
+    };
+    let range = args.range.read("plan", &usual)?;
+    if range.from >= range.to {
+        let (from, to) = (to_the_second(range.from), to_the_second(range.to));
+        return Err(Failure::usage(format!("plan from {from} to {to}: the range is empty")));
+    }
+    Ok(range)
 }
 
 /// The workflows of the folder, and the ids of those that were named.
@@ -153,7 +175,7 @@ fn moves(at: Timestamp, slot: &SlotForecast) -> String {
     format!("{}{waits}", words.join(arrow))
 }
 
-fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: u128) -> Value {
+fn as_json(args: &PlanArgs, range: &ReadRange, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: u128) -> Value {
     let workflows: Vec<Value> = forecasts
         .iter()
         .map(|(id, forecast)| {
@@ -176,7 +198,7 @@ fn as_json(args: &PlanArgs, forecasts: &BTreeMap<WorkflowId, Forecast>, millis: 
         })
         .collect();
     let millis = u64::try_from(millis).unwrap_or(u64::MAX);
-    json!({ "from": text::wire(args.range.from), "to": text::wire(args.range.to), "millis": millis, "workflows": workflows })
+    json!({ "from": text::wire(range.from), "to": text::wire(range.to), "millis": millis, "workflows": workflows })
 }
 
 fn slot_json(at: Timestamp, slot: &SlotForecast) -> Value {

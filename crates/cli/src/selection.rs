@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use kelos_model::project::is_short_for;
 use kelos_model::similar::closest;
-use kelos_model::time::{TypedTime, parse_instant};
+use kelos_model::time::{TypedTime, Zone, parse_instant};
 use kelos_model::{RunName, SlotKey, SlotState, StepName, WorkflowId};
 use kelos_wire::{ListDto, SlotDto, WorkflowDetailDto, WorkflowDto};
 use serde::de::DeserializeOwned;
@@ -143,7 +143,8 @@ impl Client {
         if has_jobs(workflow) || text.starts_with(['~', '_', '.']) {
             return Ok(text.to_owned());
         }
-        let time = match times::typed(text) {
+        let zone = zone_of(workflow);
+        let time = match times::typed(text, &zone) {
             Ok(time) => time,
             // A name, or a step of a run that has a name or a time.
             Err(_) if is_named(text) => return Ok(text.to_owned()),
@@ -164,8 +165,41 @@ impl Client {
         match time {
             TypedTime::Absolute(at) | TypedTime::Local(at) => Ok(words::wire(at)),
             TypedTime::Relative(at) => self.latest_at(doing, &summary.id, at),
+            TypedTime::Day { start, end } if text.starts_with(|first: char| first.is_ascii_digit()) => {
+                self.of_date(doing, &summary.id, text, (start, end))
+            }
             TypedTime::Day { start, end } => self.only_of_day(doing, &summary.id, text, (start, end)),
         }
+    }
+
+    /// The slot that a date names: the only one of that day, else the one of its first instant, whether there is one or not.
+    fn of_date(
+        &self,
+        doing: &str,
+        workflow: &str,
+        date: &str,
+        (start, end): (Timestamp, Timestamp),
+    ) -> Result<String, Failure> {
+        let found = self.of_range(doing, workflow, (start, end))?;
+        let [one] = &found[..] else { return Ok(words::wire(start)) };
+        let key = one.slot.key.to_string();
+        // Its name has another date, or a time of day.
+        if key != format!("{date}T00:00:00.000Z") {
+            words::note(format!("{} is the slot of {date}", one.slot));
+        }
+        Ok(key)
+    }
+
+    /// Up to two slots of a stretch of time.
+    fn of_range(
+        &self,
+        doing: &str,
+        workflow: &str,
+        (start, end): (Timestamp, Timestamp),
+    ) -> Result<Vec<SlotDto>, Failure> {
+        let mut query = SlotChoice { before: Some(end), ..SlotChoice::default() }.query(workflow);
+        query.add("from", words::wire(start));
+        Ok(self.list::<SlotDto>(doing, "/slots", &query, 2)?.0)
     }
 
     /// Whether a workflow has a slot.
@@ -203,9 +237,7 @@ impl Client {
         day: &str,
         (start, end): (Timestamp, Timestamp),
     ) -> Result<String, Failure> {
-        let mut query = SlotChoice { before: Some(end), ..SlotChoice::default() }.query(workflow);
-        query.add("from", words::wire(start));
-        let (found, _) = self.list::<SlotDto>(doing, "/slots", &query, 2)?;
+        let found = self.of_range(doing, workflow, (start, end))?;
         let (from, to) = (words::to_the_second(start), words::to_the_second(end));
         match &found[..] {
             [one] => {
@@ -246,6 +278,12 @@ fn is_named(text: &str) -> bool {
     let of_run =
         |(run, after): (&str, &str)| step(after) && (name(run) || parse_instant(run.trim_start_matches('_')).is_ok());
     name(text) || text.rsplit_once('.').is_some_and(of_run)
+}
+
+/// The zone of a workflow's times, in which times without an offset are read: UTC where it has none.
+pub(crate) fn zone_of(workflow: &WorkflowDetailDto) -> Zone {
+    let name = workflow.summary.zone.as_deref();
+    name.and_then(|name| Zone::parse(name).ok()).unwrap_or_default()
 }
 
 fn has_jobs(workflow: &WorkflowDetailDto) -> bool {

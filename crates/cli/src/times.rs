@@ -6,8 +6,10 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use kelos_engine::clock::whole_millis;
-use kelos_model::time::{TypedTime, Zone, parse_typed};
+use kelos_model::time::{TypedTime, Zone, parse_instant, parse_typed};
 use kelos_wire::Instant;
+
+use crate::failure::Failure;
 
 /// The moment that this command calls `now`, one for all of its arguments.
 static NOW: LazyLock<Timestamp> = LazyLock::new(|| whole_millis(Timestamp::now()));
@@ -42,21 +44,113 @@ fn told(at: Instant, now: Timestamp) -> String {
     format!("{}, {ago} ago", at.short())
 }
 
-/// Reads a time of the command line; local times are those of this machine.
+/// Reads a time of the command line that is about no workflow: a date without an offset is in UTC, and days in words and times of day are
+/// those of this machine.
 pub(crate) fn time(text: &str) -> Result<Timestamp, String> {
-    typed(text).map(TypedTime::at)
-}
-
-/// Reads a time of the command line, and keeps how exactly it was named.
-pub(crate) fn typed(text: &str) -> Result<TypedTime, String> {
+    if let Ok(at) = parse_instant(text.trim()) {
+        return Ok(at);
+    }
     let zone = ZONE.as_ref();
     let utc = Zone::utc();
     let read = parse_typed(text, *NOW, zone.unwrap_or(&utc)).map_err(|error| error.to_string())?;
     match zone {
         // Only what depends on the zone has to do without it.
         Err(why) if read.is_local() => Err(format!("time {text:?} is local, and {why}")),
-        _ => Ok(read),
+        _ => Ok(read.at()),
     }
+}
+
+/// Reads the time of a slot in the zone of its workflow, and keeps how exactly it was named.
+pub(crate) fn typed(text: &str, zone: &Zone) -> Result<TypedTime, String> {
+    parse_typed(text, *NOW, zone).map_err(|error| error.to_string())
+}
+
+/// A time as it was typed, which is read once the workflow that it is about is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment(String);
+
+/// Checks the form of a time that is about a workflow.
+pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+    // UTC has every time of day once, so that only the form can be wrong.
+    typed(text, &Zone::utc()).map(|_| Moment(text.to_owned()))
+}
+
+impl Moment {
+    /// Whether it is another moment in another zone.
+    pub(crate) fn is_local(&self) -> bool {
+        typed(&self.0, &Zone::utc()).is_ok_and(TypedTime::is_local)
+    }
+
+    /// The moment in a zone; of a day the first.
+    ///
+    /// # Errors
+    /// When the zone leaves it out or has it twice.
+    pub(crate) fn in_zone(&self, doing: &str, zone: &Zone) -> Result<Timestamp, Failure> {
+        let read = typed(&self.0, zone).map(TypedTime::at);
+        read.map_err(|why| Failure::usage(format!("{doing}: {why}")))
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Reads the name of a zone.
+pub(crate) fn zone(name: &str) -> Result<Zone, String> {
+    Zone::parse(name).map_err(|error| error.to_string())
+}
+
+/// The zone that workflows have in common, for a time that depends on it; UTC if they have none.
+///
+/// # Errors
+/// When they have several, with what to say instead.
+pub(crate) fn in_common<'a>(
+    doing: &str,
+    time: &Moment,
+    zones: impl IntoIterator<Item = (&'a str, Zone)>,
+) -> Result<Zone, Failure> {
+    let mut all = zones.into_iter();
+    let Some((first, zone)) = all.next() else { return Ok(Zone::utc()) };
+    match all.find(|(_, other)| *other != zone) {
+        None => Ok(zone),
+        Some((other, of_other)) => {
+            let text = time.text();
+            let why = format!("{doing}: {text} is another moment in {zone} ({first}) than in {of_other} ({other})");
+            Err(Failure::usage(why).hint("--zone says which is meant"))
+        }
+    }
+}
+
+/// What a range was understood as, in words: `times are those of Europe/Berlin: 2026-10-01T00:00+02:00 to 2026-11-01T00:00+01:00`.
+pub(crate) fn understood(zone: &Zone, from: Option<Timestamp>, to: Option<Timestamp>) -> String {
+    let local = |at: Timestamp| {
+        let civil = at.to_zoned(zone.rules().clone());
+        let form = if civil.second() == 0 { "%Y-%m-%dT%H:%M%:z" } else { "%Y-%m-%dT%H:%M:%S%:z" };
+        civil.strftime(form).to_string()
+    };
+    let ends = match (from.map(local), to.map(local)) {
+        (Some(from), Some(to)) => format!("{from} to {to}"),
+        (Some(from), None) => format!("from {from} on"),
+        (None, Some(to)) => format!("before {to}"),
+        (None, None) => return format!("times are those of {zone}"),
+    };
+    format!("times are those of {zone}: {ends}")
+}
+
+/// The moments of a range, and the sentence about the zone where any of them depends on it.
+///
+/// # Errors
+/// When the zone leaves one out or has it twice.
+pub(crate) fn range(
+    doing: &str,
+    zone: &Zone,
+    [from, to]: [Option<&Moment>; 2],
+) -> Result<([Option<Timestamp>; 2], Option<String>), Failure> {
+    let read = |time: Option<&Moment>| time.map(|time| time.in_zone(doing, zone)).transpose();
+    let is_local = from.into_iter().chain(to).any(Moment::is_local);
+    let (from, to) = (read(from)?, read(to)?);
+    Ok(([from, to], is_local.then(|| understood(zone, from, to))))
 }
 
 /// Reads a time of the command line, where it names the zone of local times; else they are those of this machine.
@@ -135,6 +229,40 @@ mod tests {
         let expected = ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"];
         assert_eq!(ago, expected.map(|ago| format!("2016-01-01T12:00Z, {ago} ago")));
         assert_eq!(later(-5), "2016-01-01T12:00Z", "the clock of the server is ahead");
+    }
+
+    #[test]
+    fn a_range_is_read_in_a_zone_which_is_told_where_it_matters() {
+        let berlin = Zone::parse("Europe/Berlin").expect("a zone");
+        let read = |from: &str, to: &str| {
+            let times = [from, to].map(|text| moment(text).expect(text));
+            let ([from, to], told) = range("do it", &berlin, [Some(&times[0]), Some(&times[1])]).expect("a range");
+            (from.map(Instant).map(Instant::short), to.map(Instant).map(Instant::short), told)
+        };
+        let (from, to, told) = read("2026-10-01", "2026-11-01");
+        let expected = "times are those of Europe/Berlin: 2026-10-01T00:00+02:00 to 2026-11-01T00:00+01:00";
+        assert_eq!(told.as_deref(), Some(expected));
+        assert_eq!((from.as_deref(), to.as_deref()), (Some("2026-09-30T22:00Z"), Some("2026-10-31T23:00Z")));
+        let (from, _, told) = read("2026-10-01T00:00Z", "2026-11-01T00:00+01:00");
+        assert_eq!((from.as_deref(), told), (Some("2026-10-01T00:00Z"), None));
+        let missing = moment("2026-03-29T02:30").expect("a form").in_zone("do it", &berlin).expect_err("a gap");
+        assert!(missing.message.contains("does not exist on 2026-03-29 in Europe/Berlin"), "{}", missing.message);
+        assert!(moment("soon").is_err());
+    }
+
+    #[test]
+    fn workflows_of_several_zones_need_a_choice() {
+        let zone = |name: &str| Zone::parse(name).expect("a zone");
+        let time = moment("2026-10-01").expect("a time");
+        let read = |zones: &[(&'static str, &str)]| {
+            in_common("list the slots", &time, zones.iter().map(|(id, name)| (*id, zone(name))))
+        };
+        assert_eq!(read(&[]).ok(), Some(Zone::utc()));
+        assert_eq!(read(&[("a", "Asia/Tokyo"), ("b", "Asia/Tokyo")]).ok(), Some(zone("Asia/Tokyo")));
+        let refused = read(&[("berlin", "Europe/Berlin"), ("hello", "UTC")]).expect_err("two zones");
+        let expected = "list the slots: 2026-10-01 is another moment in Europe/Berlin (berlin) than in UTC (hello)";
+        assert_eq!((refused.message.as_str(), refused.code), (expected, 2));
+        assert_eq!(refused.hint.as_deref(), Some("--zone says which is meant"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `kelos why`: the account of a slot as a tree, or what determined when it ended.
 
 use jiff::Timestamp;
+use kelos_model::time::Zone;
 use kelos_wire::{Code, CriticalPathDto, EvidenceDto, ExplanationDto, Instant, RootDto, RunDto, WhyDto};
 use serde_json::json;
 
@@ -9,9 +10,10 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::options::Door;
-use crate::selection::{self, SlotChoice};
+use crate::selection::{self, SlotChoice, zone_of};
 use crate::text as words;
-use crate::{render, times};
+use crate::times::Moment;
+use crate::{days, render, times};
 
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
@@ -21,8 +23,11 @@ pub(crate) struct WhyArgs {
     #[arg(value_name = "TIME|JOB_ID", value_parser = selection::key, allow_negative_numbers = true)]
     key: Option<String>,
     /// Explain the slot as it was at this time [default: now]
-    #[arg(long, value_name = "TIME", value_parser = times::time)]
-    at: Option<Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    at: Option<Moment>,
+    /// Time zone of times without an offset, such as Europe/Berlin [default: that of the workflow's schedule]
+    #[arg(long, value_name = "ZONE", value_parser = times::zone)]
+    zone: Option<Zone>,
     /// Print the critical path instead: the slots and waits that determined when it ended, or that delay it now
     #[arg(long, conflicts_with = "at")]
     path: bool,
@@ -34,13 +39,18 @@ const DOING: &str = "explain the slot";
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let client = Connection::open(&args.door)?;
+    let mut workflow = client.workflow(DOING, &args.workflow)?;
+    if let Some(zone) = &args.zone {
+        workflow.summary.zone = Some(zone.name().to_owned());
+    }
+    let ([at, _], understood) = times::range(DOING, &zone_of(&workflow), [args.at.as_ref(), None])?;
+    understood.filter(|_| !args.door.form.json).into_iter().for_each(words::note);
     let mut query = Query::new();
-    query.add_some("at", args.at.map(words::wire));
-    let workflow = client.workflow(DOING, &args.workflow)?;
+    query.add_some("at", at.map(words::wire));
     let id = &workflow.summary.id;
     let key = match &args.key {
         Some(text) => client.key(DOING, &workflow, text)?,
-        None => newest(&client, args, id)?,
+        None => newest(&client, at, id)?,
     };
     let slot = slot_path(id, &key);
     if args.path {
@@ -48,24 +58,25 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
         return Ok(print(args, &path, critical_path));
     }
     let why: Reply<WhyDto> = client.get(DOING, &format!("{slot}/why"), &query)?;
-    Ok(print(args, &why, account))
+    Ok(print(args, &why, |why: &WhyDto| account(why, &days::name(&workflow, &why.slot))))
 }
 
-fn print<T>(args: &WhyArgs, found: &Reply<T>, lines: fn(&T) -> Vec<String>) -> u8 {
+fn print<T>(args: &WhyArgs, found: &Reply<T>, lines: impl Fn(&T) -> Vec<String>) -> u8 {
     if args.door.form.json {
         words::json(found);
     } else {
-        words::print(&(lines(found).join("\n") + "\n"));
+        let told: &T = found;
+        words::print(&(lines(told).join("\n") + "\n"));
     }
     0
 }
 
 /// The newest slot of the workflow, of those that there were at the moment that is asked about.
-fn newest(client: &Client, args: &WhyArgs, id: &str) -> Result<String, Failure> {
+fn newest(client: &Client, at: Option<Timestamp>, id: &str) -> Result<String, Failure> {
     let doing = "find the newest slot";
-    let found = client.newest(doing, id, &SlotChoice { before: args.at, ..SlotChoice::default() })?;
+    let found = client.newest(doing, id, &SlotChoice { before: at, ..SlotChoice::default() })?;
     found.map(|row| row.slot.key.to_string()).ok_or_else(|| {
-        let when = args.at.map(|_| " at that moment").unwrap_or_default();
+        let when = at.map(|_| " at that moment").unwrap_or_default();
         let none = format!("{doing}: {id} has no slot yet{when}");
         Failure::bad(none)
             .hint("`kelos slots WORKFLOW` lists its slots, `kelos schedule show` what an event schedule waits for")
@@ -88,11 +99,11 @@ fn critical_path(path: &CriticalPathDto) -> Vec<String> {
     lines
 }
 
-fn account(why: &WhyDto) -> Vec<String> {
-    let slot = why.slot.to_string();
+/// The account of a slot below its name.
+fn account(why: &WhyDto, slot: &str) -> Vec<String> {
     let mut lines = vec![match &why.state {
         Some(state) => format!("{slot}  {}", render::paint(state.as_str(), state.as_str())),
-        None => slot,
+        None => slot.to_owned(),
     }];
     lines.push(format!("  {}", why.headline));
     lines.extend([&why.deadline_words, &why.outlook].into_iter().flatten().map(|words| format!("  {words}")));
@@ -236,6 +247,16 @@ fn evidence(said: &str, node: &ExplanationDto) -> String {
     }
 }
 
+/// Characters of the arguments or outputs of a run that are printed.
+const FIELDS_SHOWN: usize = 2_000;
+
+/// The beginning of a long text, and how much of it is missing.
+fn cut(text: &str) -> String {
+    let Some((end, _)) = text.char_indices().nth(FIELDS_SHOWN) else { return text.to_owned() };
+    let (shown, rest) = text.split_at(end);
+    format!("{shown}… {} KB more, all with --json", rest.len().div_ceil(1_000))
+}
+
 /// `#2  failed at …: exited with status 1`.
 fn run_line(run: &RunDto) -> String {
     let state = run.state.as_str();
@@ -246,7 +267,8 @@ fn run_line(run: &RunDto) -> String {
     let how = how.map(|how| format!("  {how}")).unwrap_or_default();
     let arguments = (!run.arguments.is_empty()).then(|| json!(run.arguments)).map(|all| ("arguments", all));
     let outputs = run.outputs.as_ref().map(|all| ("outputs", json!(all)));
-    let said = arguments.into_iter().chain(outputs).map(|(what, fields)| format!("\n      {what} {fields}"));
+    let said = arguments.into_iter().chain(outputs);
+    let said = said.map(|(what, fields)| format!("\n      {what} {}", cut(&fields.to_string())));
     let said: String = said.collect();
     format!("  #{}  {}  {begin}{end}{name}{how}{said}", run.number, render::paint(state, state))
 }
@@ -302,9 +324,16 @@ mod tests {
             blockers: vec!["waits for 1 job: a@1 has waited for 2 s".to_owned()],
             ..WhyDto::default()
         };
-        assert_eq!(account(&why).len(), 2, "{:?}", account(&why));
+        assert_eq!(account(&why, "c@1").len(), 2, "{:?}", account(&why, "c@1"));
         why.blockers = vec!["its place is taken".to_owned()];
-        assert_eq!(account(&why)[3..], ["blocked by", "  its place is taken"]);
+        assert_eq!(account(&why, "c@1")[3..], ["blocked by", "  its place is taken"]);
+    }
+
+    #[test]
+    fn long_arguments_are_cut() {
+        assert_eq!(cut(&"x".repeat(2_000)), "x".repeat(2_000));
+        let long = cut(&"é".repeat(32_000));
+        assert!(long.starts_with("éé") && long.ends_with("é… 60 KB more, all with --json"), "{long}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// A moment far enough from now that it does not come while a test runs.
 struct Plan {
-    /// A zone in which it is not about midnight.
+    /// The zone of the workflows, in which it is not about midnight.
     zone: &'static str,
     rules: TimeZone,
     /// The hour in UTC of the slot of each day.
@@ -31,8 +31,9 @@ static PLAN: LazyLock<Plan> = LazyLock::new(|| {
     }
 });
 
+/// The zone of the machine is another one than that of the workflows, and does not matter.
 fn in_zone(folder: &Folder, args: &[&str]) -> Said {
-    Said::of(kelos(args).current_dir(folder.path()).env("TZ", PLAN.zone).output().expect("kelos"))
+    Said::of(kelos(args).current_dir(folder.path()).env("TZ", "Asia/Tokyo").output().expect("kelos"))
 }
 
 #[track_caller]
@@ -41,11 +42,11 @@ fn json(folder: &Folder, args: &[&str]) -> Value {
 }
 
 fn workflow(id: &str, cron: &str, days: i64, trigger: &str) -> String {
-    let start = Timestamp::now() - (24 * days).hours();
+    let (start, zone) = (Timestamp::now() - (24 * days).hours(), PLAN.zone);
     format!(
         r#"celos.defineWorkflow({{
             "id": "{id}",
-            "schedule": celos.cronSchedule("{cron}"),
+            "schedule": celos.cronSchedule("{cron}", {{"timeZone": "{zone}"}}),
             "startTime": "{start}",
             "schedulingStrategy": celos.serialSchedulingStrategy(5),
             "trigger": {trigger},
@@ -58,7 +59,9 @@ fn workflow(id: &str, cron: &str, days: i64, trigger: &str) -> String {
 /// One workflow with a slot a day that runs, and one with a slot an hour that waits for long.
 fn folder() -> Folder {
     let always = "celos.alwaysTrigger()";
-    let (daily, hourly) = (format!("0 {} {} * * ?", PLAN.minute, PLAN.hour), format!("0 {} * * * ?", PLAN.minute));
+    let clock = of_yesterday().with_time_zone(PLAN.rules.clone());
+    let (daily, hourly) =
+        (format!("0 {} {} * * ?", clock.minute(), clock.hour()), format!("0 {} * * * ?", clock.minute()));
     Folder::with(&[
         ("workflows/report.js", &workflow("sales.report", &daily, 4, always)),
         ("workflows/history.js", &workflow("sales.history", &hourly, 3, "celos.delayTrigger(9999999)")),
