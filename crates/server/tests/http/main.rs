@@ -56,3 +56,4 @@ mod timeline;
 mod tls;
 mod transport;
 mod wire;
+mod zones;
