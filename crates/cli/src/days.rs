@@ -48,9 +48,14 @@ mod tests {
             time: Some(Instant(kelos_model::time::parse_instant(text).expect("a time"))),
             ..KeyDto::default()
         };
-        let shown = |period: &'static str, name: &str, text: &str| key(zone(&schedule(period, name)).as_ref(), &time(text));
+        let shown =
+            |period: &'static str, name: &str, text: &str| key(zone(&schedule(period, name)).as_ref(), &time(text));
         assert_eq!(shown("daily", "Europe/Berlin", "2026-10-14T22:00Z"), "2026-10-15");
-        assert_eq!(shown("daily", "Europe/Berlin", "2026-10-25T23:00Z"), "2026-10-26", "after the clocks were put back");
+        assert_eq!(
+            shown("daily", "Europe/Berlin", "2026-10-25T23:00Z"),
+            "2026-10-26",
+            "after the clocks were put back"
+        );
         assert_eq!(shown("monthly", "Europe/Berlin", "2026-09-30T22:00Z"), "2026-10-01");
         assert_eq!(shown("daily", "UTC", "2026-10-15T00:00Z"), "2026-10-15T00:00Z");
         assert_eq!(shown("hourly", "Europe/Berlin", "2026-10-14T22:00Z"), "2026-10-14T22:00Z");

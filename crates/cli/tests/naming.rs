@@ -232,3 +232,51 @@ fn times_without_a_server_are_typed_in_the_same_way() {
     with_zone("Nowhere", "now").ok();
     with_zone("Europe/Berlin", "yesterday 06:00").ok();
 }
+
+#[test]
+fn dates_are_those_of_the_zone_of_the_workflow() {
+    let berlin =
+        r#"kelos.workflow("berlin", {schedule: celos.calendar("daily", {timeZone: "Europe/Berlin"}), shell: "true"});"#;
+    let hello = r#"kelos.workflow("hello", {schedule: "hourly", shell: "true"});"#;
+    let folder = Folder::with(&[("workflows/berlin.js", berlin), ("workflows/hello.js", hello)]);
+    let _server = Server::up(&folder);
+    eventually("loaded", || (folder.json(&["ls", "--json"])["items"].as_array()?.len() == 2).then_some(()));
+    let october = ["backfill", "berlin", "--from", "2024-10-01", "--to", "2024-11-01", "--dry-run"];
+    let said = in_zone(&folder, &october).ok();
+    for part in [
+        "would be backfill berlin-2024-10-01-2024-11-01: 31 new, ",
+        "; times are those of Europe/Berlin: 2024-10-01T00:00+02:00 to 2024-11-01T00:00+01:00\n",
+        "    2024-10-01\n    2024-10-02\n",
+        "    and 21 more\n",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let utc = in_zone(&folder, &[&october[..], &["--zone", "UTC"]].concat()).ok();
+    assert!(utc.contains("; times are those of UTC: 2024-10-01T00:00+00:00 to 2024-11-01T00:00+00:00\n"), "{utc}");
+    let made = json(&folder, &[&october[..], &["--json"]].concat());
+    assert_eq!((&made["from"], &made["zone"]), (&"2024-09-30T22:00:00.000Z".into(), &"Europe/Berlin".into()));
+
+    in_zone(&folder, &["backfill", "berlin", "--from", "2024-10-26", "--to", "2024-10-28"]).ok();
+    let listed = in_zone(&folder, &["slots", "berlin", "--from", "2024-10-26", "--to", "2024-10-28"]);
+    assert!(listed.err.contains("times are those of Europe/Berlin: 2024-10-26T00:00+02:00 to 2024-10-28T00:00+01:00"));
+    assert!(listed.out.contains(" 2024-10-27 ") && listed.out.contains(" 2024-10-26 "), "{}", listed.out);
+    let why = in_zone(&folder, &["why", "berlin", "2024-10-27"]);
+    assert!(why.out.starts_with("berlin@2024-10-27 (2024-10-26T22:00Z)  succeeded\n"), "{}", why.out);
+    assert!(why.err.contains("berlin@2024-10-26T22:00Z is the slot of 2024-10-27"), "{}", why.err);
+    assert_eq!(json(&folder, &["why", "berlin", "2024-10-27", "--json"])["time"], "2024-10-26T22:00:00.000Z");
+
+    let two = "2024-10-27 is another moment in Europe/Berlin (berlin) than in UTC (hello)";
+    let refused = in_zone(&folder, &["slots", "--from", "2024-10-27"]).fails(2);
+    assert!(refused.contains(two) && refused.contains("--zone says which is meant"), "{refused}");
+    let days =
+        json(&folder, &["slots", "--from", "2024-10-27", "--to", "2024-10-28", "--zone", "Europe/Berlin", "--json"]);
+    assert_eq!(days["items"].as_array().map(Vec::len), Some(1), "{days}");
+    let plan = ["plan", "--from", "2024-10-27", "--to", "2024-10-28", "--json"];
+    let refused = in_zone(&folder, &plan).fails(2);
+    assert!(refused.contains(two), "{refused}");
+    let planned = json(&folder, &[&plan[..], &["--workflow", "berlin"]].concat());
+    assert_eq!(
+        (&planned["from"], &planned["to"]),
+        (&"2024-10-26T22:00:00.000Z".into(), &"2024-10-27T23:00:00.000Z".into())
+    );
+}

@@ -9,7 +9,7 @@ use kelos_store::{Columns, Queries, StoreError, Tally};
 /// Columns of time, side by side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TimeColumns {
-    /// Where they begin, in milliseconds, ascending, and last where the last one ends. There are at least two.
+    /// The times at which they begin, in milliseconds, ascending, and last the end of the last one. There are at least two.
     edges: Vec<i64>,
 }
 
@@ -36,13 +36,13 @@ impl TimeColumns {
         ends.map_or((0, 0), |(start, end)| (*start, *end))
     }
 
-    /// Where a column begins, in milliseconds; beyond the last one where that ends.
+    /// The beginning of a column, in milliseconds; beyond the last one its end.
     pub(super) fn edge(&self, column: u32) -> i64 {
         let edge = usize::try_from(column).ok().and_then(|column| self.edges.get(column));
         edge.copied().unwrap_or(self.bounds().1)
     }
 
-    /// Where each begins, and where the last one ends, in milliseconds.
+    /// The beginning of each, and the end of the last one, in milliseconds.
     pub(super) fn edges(&self) -> &[i64] {
         &self.edges
     }
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn columns_of_other_widths_are_counted_by_themselves() {
         let columns = TimeColumns::between(vec![0, 24, 48, 73, 97]).unwrap();
-        let told: Vec<_> = columns.stretches().into_iter().map(|(at, columns)| (at, columns.width, columns.count)).collect();
+        let told: Vec<_> =
+            columns.stretches().into_iter().map(|(at, columns)| (at, columns.width, columns.count)).collect();
         assert_eq!(told, [(0, 24, 2), (2, 25, 1), (3, 24, 1)]);
         assert_eq!((columns.count(), columns.bounds(), columns.are_even()), (4, (0, 97), false));
         let places = [-1, 0, 47, 48, 72, 73, 96, 97].map(|at| columns.column(at));

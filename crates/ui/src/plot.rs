@@ -236,8 +236,13 @@ mod tests {
         let berlin = Zone::parse("Europe/Berlin").unwrap();
         let days = Days::up_to("2026-10-31T23:30:00Z".parse().unwrap(), &berlin);
         assert_eq!((days.date(0), days.date(29)), ("2026-10-03".to_owned(), "2026-11-01".to_owned()));
-        let hours: Vec<i64> =
-            days.columns.edges().windows(2).map(|edges| (edges[1] - edges[0]) / 3_600_000).filter(|hours| *hours != 24).collect();
+        let hours: Vec<i64> = days
+            .columns
+            .edges()
+            .windows(2)
+            .map(|edges| (edges[1] - edges[0]) / 3_600_000)
+            .filter(|hours| *hours != 24)
+            .collect();
         assert_eq!(hours, [25], "the day on which the clocks are put back");
     }
 

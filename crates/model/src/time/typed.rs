@@ -144,7 +144,9 @@ pub fn parse_typed(text: &str, now: Timestamp, zone: &Zone) -> Result<TypedTime,
     let problem = match parse_instant(text) {
         Ok(at) if has_offset(text) => return Ok(TypedTime::Absolute(at)),
         Ok(at) => return in_zone(text, at, zone),
-        Err(TimeTextError::NotUtc { .. }) => return elsewhere(text).ok_or(TypedTimeError::Offset { text: text.to_owned() }),
+        Err(TimeTextError::NotUtc { .. }) => {
+            return elsewhere(text).ok_or(TypedTimeError::Offset { text: text.to_owned() });
+        }
         Err(TimeTextError::Form { problem, rest, .. }) => format!("{problem} at {}", place(&rest)),
     };
     if let Some(length) = relative(text) {

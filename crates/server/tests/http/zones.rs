@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{NOW, Server, workflow};
+use crate::support::{NOW, Server, at, workflow};
 
 /// A workflow with a day of Berlin, one that borrows its times, and one with hours in UTC.
 async fn server() -> Server {
@@ -22,7 +22,8 @@ async fn backfill(server: &Server, body: Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_month_of_a_backfill_is_one_of_the_workflow() {
     let server = server().await;
-    let month = |workflow: &str| json!({ "workflow": workflow, "from": "2015-08-01", "to": "2015-09-01", "dryRun": true });
+    let month =
+        |workflow: &str| json!({ "workflow": workflow, "from": "2015-08-01", "to": "2015-09-01", "dryRun": true });
     for id in ["berlin", "after"] {
         let made = backfill(&server, month(id)).await;
         assert_eq!((&made["zone"], &made["created"]["count"]), (&"Europe/Berlin".into(), &31.into()), "{made}");
@@ -39,7 +40,8 @@ async fn a_month_of_a_backfill_is_one_of_the_workflow() {
     let made = backfill(&server, month("hello")).await;
     assert_eq!((&made["zone"], &made["from"]), (&"UTC".into(), &"2015-08-01T00:00:00.000Z".into()));
     // An offset says it all.
-    let exact = json!({ "workflow": "berlin", "from": "2015-08-01T00:00Z", "to": "2015-08-02T00:00+01:00", "dryRun": true });
+    let exact =
+        json!({ "workflow": "berlin", "from": "2015-08-01T00:00Z", "to": "2015-08-02T00:00+01:00", "dryRun": true });
     let made = backfill(&server, exact).await;
     assert_eq!((&made["from"], &made["to"]), (&"2015-08-01T00:00:00.000Z".into(), &"2015-08-01T23:00:00.000Z".into()));
 
@@ -47,7 +49,10 @@ async fn a_month_of_a_backfill_is_one_of_the_workflow() {
     let refused = server.post_json("/api/v1/backfills", &gap.to_string()).await;
     assert_eq!(refused.status.as_u16(), 400);
     let detail = refused.json()["detail"].to_string();
-    assert!(detail.contains("`from`: ") && detail.contains("does not exist on 2015-03-29 in Europe/Berlin"), "{detail}");
+    assert!(
+        detail.contains("`from`: ") && detail.contains("does not exist on 2015-03-29 in Europe/Berlin"),
+        "{detail}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +70,10 @@ async fn slots_of_several_zones_are_listed_by_one_that_is_named() {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|slot| slot["time"].as_str().unwrap().replace(":00.000Z", "Z")).collect::<Vec<_>>()
     };
-    assert_eq!(times("workflow=berlin&from=2015-09-12&to=2015-09-14").await, ["2015-09-12T22:00Z", "2015-09-11T22:00Z"]);
+    assert_eq!(
+        times("workflow=berlin&from=2015-09-12&to=2015-09-14").await,
+        ["2015-09-12T22:00Z", "2015-09-11T22:00Z"]
+    );
     assert_eq!(times("workflow=berlin&from=2015-09-12T00:00Z&to=2015-09-14T00:00Z").await, ["2015-09-12T22:00Z"]);
     assert_eq!(times("workflow=berlin&zone=UTC&from=2015-09-12&to=2015-09-13").await, ["2015-09-12T22:00Z"]);
     assert_eq!(times("zone=Europe/Berlin&from=2015-09-13&to=2015-09-13T01:00").await.len(), 2, "two days, no hour");
@@ -90,4 +98,25 @@ async fn forms_have_the_zone_of_the_workflow() {
     let preview = page("/ui/new-backfill?workflow=berlin&from=2015-08-01T00:00&to=2015-09-01T00:00").await;
     assert!(preview.contains("It would affect 31 slots"), "{preview}");
     assert!(preview.contains("(2015-08-01 00:00 to before 2015-09-01 00:00 in Europe/Berlin)"), "{preview}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_of_the_board_is_a_day_of_its_zone() {
+    let server = server().await;
+    server.step(NOW).await;
+    let page = async |query: &str| server.get(&format!("/ui?zoom=1440&zone=Europe/Berlin{query}")).await.ok().text;
+    let board = page("").await;
+    let first = at("2015-09-06T22:00Z").as_millisecond();
+    assert!(board.contains(&format!("data-start=\"{first}\"")) && !board.contains("data-edges"), "{board}");
+    // The day that began at 22:00 in UTC is today's, and has its slot in the newest column.
+    let row = board.split_once("data-w=\"berlin\"").expect("a row").1;
+    let cells = row.split_once("class=\"cells\"").expect("cells").1;
+    let letters = cells.split(['>', '<']).nth(1).expect("letters");
+    assert!(letters.len() == 7 && !letters.contains('.'), "{letters}");
+    // On 25 October the clocks were put back.
+    let autumn = page("&time=2015-10-26T12:00Z&columns=4").await;
+    let edges =
+        ["2015-10-22T22:00Z", "2015-10-23T22:00Z", "2015-10-24T22:00Z", "2015-10-25T23:00Z", "2015-10-26T23:00Z"];
+    let edges = edges.map(|edge| at(edge).as_millisecond().to_string()).join(",");
+    assert!(autumn.contains(&format!("data-edges=\"{edges}\"")), "{autumn}");
 }

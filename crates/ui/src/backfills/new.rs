@@ -152,7 +152,8 @@ pub(super) async fn create(
 ) -> Result<Response, Fault> {
     let asked = asked::form(asked)?;
     let zone = asked.zone(&app).await?;
-    let wanted = asked.wanted(zone.as_ref())?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
+    let wanted =
+        asked.wanted(zone.as_ref())?.ok_or_else(|| plain::bad_request("A backfill needs a workflow, from and to."))?;
     let made = make(&app, &who, wanted.request()).await?;
     Ok(asked::back_to(&href(&made.id)))
 }

@@ -64,7 +64,10 @@ fn it_says_how_exactly_the_time_was_named() {
     let read = |text: &str| parse_typed(text, instant(NOW), &zone("Europe/Berlin")).expect(text);
     let (start, end) = (instant("2026-11-21T23:00Z"), instant("2026-11-22T23:00Z"));
     assert_eq!(read("yesterday"), TypedTime::Day { start, end });
-    assert_eq!((read("2026-11-22"), read("2026-W47-7")), (TypedTime::Day { start, end }, TypedTime::Day { start, end }));
+    assert_eq!(
+        (read("2026-11-22"), read("2026-W47-7")),
+        (TypedTime::Day { start, end }, TypedTime::Day { start, end })
+    );
     assert_eq!(read("2026-11"), TypedTime::Local(instant("2026-10-31T23:00Z")), "a month is no day");
     assert_eq!(read("06:00"), TypedTime::Local(instant("2026-11-23T05:00Z")));
     assert_eq!(read("06:00Z"), TypedTime::Absolute(instant("2026-11-23T06:00Z")));
