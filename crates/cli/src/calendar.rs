@@ -29,7 +29,7 @@ pub(crate) struct CalendarArgs {
     /// The last day, by default today
     #[arg(long, value_name = "DAY", value_parser = day)]
     to: Option<Date>,
-    /// The zone of the days, by default UTC
+    /// Time zone of the days, such as Europe/Berlin [default: that of the workflow, or else UTC]
     #[arg(long, value_name = "ZONE", value_parser = times::zone)]
     zone: Option<Zone>,
     #[command(flatten)]

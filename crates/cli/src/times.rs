@@ -27,21 +27,22 @@ pub(crate) fn zone_name() -> Result<String, String> {
     ZONE.as_ref().map(|zone| zone.name().to_owned()).map_err(Clone::clone)
 }
 
-/// A moment of the past in a table: exactly, and how long ago it was, as in `2016-01-01T12:00Z, 12 min ago`.
+/// A moment of the past in a table: to the second, and how long ago it was, as in `2016-01-01T12:00:00Z, 12 min ago`.
 pub(crate) fn since(at: Instant) -> String {
     told(at, *NOW)
 }
 
 fn told(at: Instant, now: Timestamp) -> String {
+    let exact = at.0.strftime("%Y-%m-%dT%H:%M:%SZ");
     let ago = match now.as_second() - at.0.as_second() {
         // The clock of the server may be ahead of this one.
-        i64::MIN..0 => return at.short(),
+        i64::MIN..0 => return exact.to_string(),
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),
         seconds @ 3600..172_800 => format!("{} h", seconds / 3600),
         seconds => format!("{} d", seconds / 86_400),
     };
-    format!("{}, {ago} ago", at.short())
+    format!("{exact}, {ago} ago")
 }
 
 /// Reads a time of the command line that is about no workflow: a date without an offset is in UTC, and days in words and times of day are
@@ -122,7 +123,7 @@ pub(crate) fn in_common<'a>(
     }
 }
 
-/// What a range was understood as, in words: `times are those of Europe/Berlin: 2026-10-01T00:00+02:00 to 2026-11-01T00:00+01:00`.
+/// The words for what a range was understood as: `times are those of Europe/Berlin: 2026-10-01T00:00+02:00 to 2026-11-01T00:00+01:00`.
 pub(crate) fn understood(zone: &Zone, from: Option<Timestamp>, to: Option<Timestamp>) -> String {
     let local = |at: Timestamp| {
         let civil = at.to_zoned(zone.rules().clone());
@@ -227,8 +228,8 @@ mod tests {
         let later = |seconds| told(Instant(at), at + jiff::SignedDuration::from_secs(seconds));
         let ago = [0, 59, 60, 3599, 3600, 172_799, 172_800].map(later);
         let expected = ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"];
-        assert_eq!(ago, expected.map(|ago| format!("2016-01-01T12:00Z, {ago} ago")));
-        assert_eq!(later(-5), "2016-01-01T12:00Z", "the clock of the server is ahead");
+        assert_eq!(ago, expected.map(|ago| format!("2016-01-01T12:00:00Z, {ago} ago")));
+        assert_eq!(later(-5), "2016-01-01T12:00:00Z", "the clock of the server is ahead");
     }
 
     #[test]

@@ -38,6 +38,18 @@ pub async fn of_workflow(app: &App, id: &WorkflowId) -> Result<Zone, StoreError>
     .await
 }
 
+/// The zone of a view of days: the one that is named, else that of the workflow that it is of, else UTC.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn of_view(app: &App, workflow: Option<&WorkflowId>, named: Option<Zone>) -> Result<Zone, StoreError> {
+    match (named, workflow) {
+        (Some(zone), _) => Ok(zone),
+        (None, Some(id)) => of_workflow(app, id).await,
+        (None, None) => Ok(Zone::utc()),
+    }
+}
+
 /// Each time zone of the workflows that are defined, with one of them.
 async fn of_all(app: &App) -> Result<BTreeMap<String, (Zone, WorkflowId)>, StoreError> {
     app.read(|reader| {

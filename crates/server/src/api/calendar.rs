@@ -4,8 +4,8 @@ use axum::Json;
 use jiff::ToSpan;
 use jiff::civil::Date;
 use kelos_explain::periods::{self, CalendarQuery, CompletionCalendar, DayCompletion, Days, MOST_DAYS, Selection};
-use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_front::{App, zone};
 use kelos_model::WorkflowId;
 use kelos_model::time::Zone;
 use kelos_wire::{CalendarDayDto, CalendarDto, ProblemDetailsDto};
@@ -30,7 +30,7 @@ pub(super) struct CalendarListQuery {
     project: Option<String>,
     /// Only of workflows with this tag.
     tag: Option<String>,
-    /// The zone of the days, by default UTC.
+    /// The zone of the days, by default that of the workflow, or else UTC.
     #[param(value_type = Option<String>)]
     zone: Option<ZoneName>,
     /// The first day, such as `2026-03-01`; by default 90 days before the last.
@@ -76,7 +76,7 @@ fn answer(zone: &Zone, found: CompletionCalendar) -> CalendarDto {
 ))]
 pub(super) async fn calendar(Query(wanted): Query<CalendarListQuery>, app: App) -> Result<Json<CalendarDto>, Fault> {
     let now = app.handle().now();
-    let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
+    let zone = zone::of_view(&app, wanted.workflow.as_ref(), wanted.zone.map(|zone| zone.0)).await?;
     let (first, last) = days(wanted.from, wanted.to, Days::date(&zone, now))?;
     let of = Selection { workflow: wanted.workflow, project: wanted.project, tag: wanted.tag };
     let unknown = of.workflow.clone();

@@ -4,16 +4,15 @@ use axum::Json;
 use kelos_explain::periods::{self, BlockedSlot, Focus, FocusBox, FocusQuery, FocusRow, Selection};
 use kelos_front::App;
 use kelos_front::fault::Fault;
+use kelos_front::zone::{self, moment};
 use kelos_model::WorkflowId;
 use kelos_model::ranges::Range;
-use kelos_model::time::Zone;
 use kelos_wire::{BlockedDto, FocusBoxDto, FocusDto, FocusRowDto, ProblemDetailsDto, TimeText, counts};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::dto::FromLibrary;
 use super::extract::{Query, ZoneName};
-use kelos_front::zone::moment;
 
 /// The part of time to look at, and the workflows.
 #[derive(Deserialize, IntoParams)]
@@ -33,7 +32,8 @@ pub(super) struct FocusListQuery {
     project: Option<String>,
     /// Only workflows with this tag.
     tag: Option<String>,
-    /// The zone of times without an offset, and of the days, weeks and months in which many slots are counted; by default UTC.
+    /// The zone of times without an offset, and of the days, weeks and months in which many slots are counted; by default that of the
+    /// workflow, or else UTC.
     #[param(value_type = Option<String>)]
     zone: Option<ZoneName>,
     /// Whether to tell the versions of definitions.
@@ -94,7 +94,7 @@ fn answer(range: Range, found: Focus) -> FocusDto {
     (status = "default", description = "A problem", body = ProblemDetailsDto, content_type = "application/problem+json"),
 ))]
 pub(super) async fn focus(Query(wanted): Query<FocusListQuery>, app: App) -> Result<Json<FocusDto>, Fault> {
-    let zone = wanted.zone.map_or_else(Zone::utc, |zone| zone.0);
+    let zone = zone::of_view(&app, wanted.workflow.as_ref(), wanted.zone.map(|zone| zone.0)).await?;
     let (from, to) = (moment("from", &wanted.from, &zone)?, moment("to", &wanted.to, &zone)?);
     let range = super::slots::range(Some(from), Some(to))?.unwrap_or(Range::new(from, to));
     let most = i64::from(periods::MOST_FOCUS_HOURS);
