@@ -13,6 +13,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use kelos_engine::job::{Functions, JobInput, filled};
 use kelos_explain::schedule;
 use kelos_explain::why::Account;
@@ -289,6 +290,13 @@ impl SlotPage {
         self.id.key.step().is_some()
     }
 
+    /// The day with which its period begins, where that is a day of another zone than UTC, and the zone.
+    fn day(&self, at: Timestamp) -> Option<(Date, &Zone)> {
+        let calendar = self.workflow.definition.keys.calendar()?;
+        let zone = calendar.zone();
+        Some((calendar.day(at).filter(|_| *zone != Zone::utc())?, zone))
+    }
+
     fn heading(&self) -> Markup {
         html! {
             nav.crumbs aria-label="Breadcrumb" {
@@ -297,7 +305,12 @@ impl SlotPage {
             }
             h1 { (self.id.short()) }
             // The name is in UTC, for it is the same for everybody.
-            @if let Some(at) = self.id.key.time() { p.soft { "of " (time::at_and_ago(at, self.now)) } }
+            @if let Some(at) = self.id.key.time() {
+                p.soft {
+                    "of " (time::at_and_ago(at, self.now))
+                    @if let Some((day, zone)) = self.day(at) { ", whose period begins on " (day) " in " (zone) }
+                }
+            }
             nav.bar aria-label="Slots of this workflow" {
                 @if let Some(slot) = &self.earlier { a.button rel="prev" href=(slot_href(slot)) { "← " (time::key(&slot.key)) } }
                 @if let Some(slot) = &self.later { a.button rel="next" href=(slot_href(slot)) { (time::key(&slot.key)) " →" } }

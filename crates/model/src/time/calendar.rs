@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use jiff::civil::Weekday;
+use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -236,6 +236,13 @@ impl Calendar {
     #[must_use]
     pub fn zone(&self) -> &Zone {
         self.schedule.zone()
+    }
+
+    /// The day of its zone with which the period that begins at a moment begins; none if that is no boundary, and none of hours.
+    #[must_use]
+    pub fn day(&self, start: Timestamp) -> Option<Date> {
+        let is_of_days = !matches!(self.unit, CalendarUnit::Hourly { .. }) && self.schedule.contains(start);
+        is_of_days.then(|| start.to_zoned(self.zone().rules().clone()).date())
     }
 
     /// The period that begins at a moment; none if the moment is no boundary.

@@ -120,3 +120,13 @@ async fn a_column_of_the_board_is_a_day_of_its_zone() {
     let edges = edges.map(|edge| at(edge).as_millisecond().to_string()).join(",");
     assert!(autumn.contains(&format!("data-edges=\"{edges}\"")), "{autumn}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_day_says_which_day_it_is() {
+    let day = "kelos.workflow('visits', {schedule: celos.calendar('daily', {timeZone: 'Europe/Paris'}), \
+               startTime: '2015-09-10T22:00Z', catchUp: 'all', shell: 'true'});";
+    let server = Server::start(day).await;
+    server.step(NOW).await;
+    let page = server.get("/ui/workflows/visits/slots/2015-09-11T22:00Z").await.ok().text;
+    assert!(page.contains("whose period begins on 2015-09-12 in Europe/Paris"), "{page}");
+}
