@@ -123,9 +123,8 @@ async fn a_column_of_the_board_is_a_day_of_its_zone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_a_day_says_which_day_it_is() {
-    let day = "kelos.workflow('visits', {schedule: celos.calendar('daily', {timeZone: 'Europe/Paris'}), \
-               startTime: '2015-09-10T22:00Z', catchUp: 'all', shell: 'true'});";
-    let server = Server::start(day).await;
+    let day = "schedule: celos.calendar('daily', {timeZone: 'Europe/Paris'}), startTime: '2015-09-10T22:00Z'";
+    let server = Server::start(&workflow("visits", day)).await;
     server.step(NOW).await;
     let page = server.get("/ui/workflows/visits/slots/2015-09-11T22:00Z").await.ok().text;
     assert!(page.contains("whose period begins on 2015-09-12 in Europe/Paris"), "{page}");
