@@ -184,7 +184,7 @@ impl Client {
         let [one] = &found[..] else { return Ok(words::wire(start)) };
         let key = one.slot.key.to_string();
         // Its name has another date, or a time of day.
-        if key != format!("{date}T00:00:00.000Z") {
+        if key != format!("{date}T00:00Z") {
             words::note(format!("{} is the slot of {date}", one.slot));
         }
         Ok(key)
