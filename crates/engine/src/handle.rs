@@ -52,7 +52,7 @@ fn shown(project: Option<&String>) -> String {
     project.map_or_else(|| "all projects".to_owned(), |project| format!("the project {project}"))
 }
 
-/// A handle on an engine. Cheap to clone; the engine ends on [`Handle::stop`], or with the process.
+/// A handle on an engine. Cheap to clone; the engine ends on [`Handle::stop`] or [`Handle::end`], or with the process.
 #[derive(Clone)]
 pub struct Handle {
     send: Sender<Message>,
@@ -261,6 +261,13 @@ impl Handle {
         if self.post(Message::Stop(done)).is_ok() {
             let _ = finished.await;
         }
+    }
+
+    /// Has the engine end as [`Handle::stop`] does, without waiting for it: for what can't wait, such as a drop.
+    pub fn end(&self) {
+        let (done, _) = oneshot::channel();
+        // An engine that has ended needs no word.
+        let _ = self.post(Message::Stop(done));
     }
 
     fn post(&self, message: Message) -> Result<(), AskError> {

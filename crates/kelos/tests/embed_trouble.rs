@@ -4,11 +4,14 @@ use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use kelos::embed::{Calendar, Context, Period, Project, Retry, RunningProject, job};
-use kelos::{SlotRef, SlotState, Trigger};
+use kelos::{SlotRef, SlotState, Status, Trigger};
 use kelos_executors::local::last_line;
 use kelos_executors::run_ref;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a test on a runtime of its own.
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -60,7 +63,8 @@ fn a_folder_is_that_of_one_project_at_a_time() {
             Ok(_) => panic!("two projects write to one folder"),
             Err(error) => error.to_string(),
         };
-        assert!(error.contains("another server leads on this database"), "{error}");
+        let words = format!("use the folder {}: another project of this program works in it", folder.path().display());
+        assert!(error.starts_with(&words), "{error}");
         first.stop().await;
         project().start().await.unwrap().stop().await;
     });
@@ -158,4 +162,90 @@ fn a_start_in_the_middle_of_a_period_is_a_mistake() {
          2026-01-01T23:00:00Z, which gets no slot"
     );
     assert_eq!(mistake.hint.as_deref(), Some("let it start at 2025-12-31T23:00:00Z or at 2026-01-01T23:00:00Z"));
+}
+
+/// A job whose first attempt never ends.
+fn hanging(folder: &Path, calls: &Arc<AtomicU32>) -> Project {
+    let hang = job("hang", async |_: Context, (): (), calls: Arc<AtomicU32>| {
+        if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+            pending::<()>().await;
+        }
+        Ok::<_, String>(())
+    });
+    Project::new("shop", "1.0").folder(folder).add(hang.with(calls.clone()).retry(Retry::never()).on_demand())
+}
+
+#[test]
+fn a_dropped_project_ends_and_the_next_one_goes_on_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = Arc::new(AtomicU32::new(0));
+    run(async {
+        let slot = {
+            let running = hanging(folder.path(), &calls).start().await.unwrap();
+            let slot = running.start("hang", &()).await.unwrap();
+            is_in(&running, &slot, SlotState::Running).await;
+            slot
+        };
+        let running = hanging(folder.path(), &calls).start().await.unwrap();
+        // It was given back, so that no retry is needed.
+        assert!(running.end(&slot).await.unwrap().is_success());
+        running.stop().await;
+    });
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_project_that_outlives_its_runtime_ends_with_its_drop() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = Arc::new(AtomicU32::new(1));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let running = runtime.block_on(hanging(folder.path(), &calls).start()).unwrap();
+    drop(runtime);
+    drop(running);
+    run(async {
+        let running = hanging(folder.path(), &calls).start().await.unwrap();
+        assert!(running.run("hang", &()).await.unwrap().is_success());
+        running.stop().await;
+    });
+}
+
+#[test]
+fn dropped_and_refused_projects_leave_no_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = Arc::new(AtomicU32::new(1));
+    run(async {
+        let mut engines = Vec::new();
+        for _ in 0..50 {
+            let running = Project::new("shop", "1.0").start().await.unwrap();
+            engines.push(running.handle().clone());
+        }
+        for engine in engines {
+            let mut status = engine.watch_status();
+            let ends = status.wait_for(|status| *status == Status::Stopped);
+            tokio::time::timeout(PATIENCE, ends).await.expect("its engine goes on").unwrap();
+        }
+        // The engine of a start that was refused does not take the folder over later.
+        let first = hanging(folder.path(), &calls).start().await.unwrap();
+        assert!(hanging(folder.path(), &calls).start().await.is_err());
+        first.stop().await;
+        hanging(folder.path(), &calls).start().await.unwrap().stop().await;
+    });
+}
+
+#[test]
+fn who_waits_for_an_end_is_told_of_a_stop() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let calls = Arc::new(AtomicU32::new(0));
+        let running = Arc::new(hanging(folder.path(), &calls).start().await.unwrap());
+        running.pause("hang").await.unwrap();
+        let slot = running.start("hang", &()).await.unwrap();
+        let waiting = tokio::spawn({
+            let running = running.clone();
+            async move { running.end(&slot).await.map(drop).unwrap_err().to_string() }
+        });
+        running.stop().await;
+        let told = tokio::time::timeout(PATIENCE, waiting).await.expect("it waits").unwrap();
+        assert!(told.contains("the scheduler has ended"), "{told}");
+    });
 }

@@ -377,8 +377,9 @@ fn a_program_that_died_says_what_is_lost_when_it_comes_back() {
         server.runs(&slots.1, 1).await;
         slots
     });
-    drop(program);
+    // Once its runtime is gone it can give nothing back, as if it had been killed.
     of_program.shutdown_timeout(PATIENCE);
+    drop(program);
     gate.may_end.add_permits(9);
     of_server.block_on(async {
         let back = Program::start(&server, project(), &token, &folder).await;

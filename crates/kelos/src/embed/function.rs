@@ -112,12 +112,14 @@ struct ExecutorState {
     live: Mutex<BTreeMap<RunId, Context>>,
     /// Whether the program comes to its end: what is not done is left to the next one.
     is_ending: AtomicBool,
+    /// Whether functions are dropped rather than given time to end.
+    is_dropped: watch::Sender<bool>,
 }
 
 impl FunctionExecutor {
     pub(super) fn new(functions: Functions, runtime: Handle, launcher: Launcher) -> Self {
-        let (locks, outlook, live, is_ending) = Default::default();
-        Self(Arc::new(ExecutorState { functions, runtime, launcher, locks, outlook, live, is_ending }))
+        let (locks, outlook, live, is_ending, is_dropped) = Default::default();
+        Self(Arc::new(ExecutorState { functions, runtime, launcher, locks, outlook, live, is_ending, is_dropped }))
     }
 
     /// Lets functions read what is stored.
@@ -143,6 +145,31 @@ impl FunctionExecutor {
         for context in live {
             context.over().await;
         }
+    }
+
+    /// Drops all live functions, gives them back, and then does something else, without waiting for it. Where the runtime is gone, nothing is
+    /// done, and what was to be done is dropped at once.
+    pub(super) fn abandon(&self, then: impl Future<Output = ()> + Send + 'static) {
+        self.0.is_dropped.send_replace(true);
+        let functions = self.clone();
+        self.0.runtime.spawn(async move {
+            functions.stop().await;
+            then.await;
+        });
+    }
+
+    /// Waits for a function that was asked to end, and drops it after its grace.
+    async fn give_grace(&self, task: &mut JoinHandle<FunctionEnd>, grace: Duration) -> FunctionEnd {
+        let mut is_dropped = self.0.is_dropped.subscribe();
+        let dropped = async { is_dropped.wait_for(|is_dropped| *is_dropped).await.map(drop) };
+        tokio::select! {
+            end = &mut *task => return ended(end),
+            () = tokio::time::sleep(grace) => {}
+            _ = dropped => {}
+        }
+        task.abort();
+        // A function that never awaits can't be dropped, and is over when it returns.
+        ended(task.await)
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<RunId, Context>> {
@@ -173,16 +200,16 @@ impl FunctionExecutor {
         tokio::select! {
             // Both may be so: a function that ends because it was asked to has not failed by itself.
             end = &mut task => (ended(end), cancel.is_asked().then_some(Outcome::Killed)),
-            () = cancel.asked() => (give_grace(&mut task, job.grace).await, Some(Outcome::Killed)),
+            () = cancel.asked() => (self.give_grace(&mut task, job.grace).await, Some(Outcome::Killed)),
             reason = fence => {
                 // The leader gives it up, and may have another program do it.
                 context.cancel().ask();
-                give_grace(&mut task, FENCE_GRACE.min(job.grace)).await.ok();
+                self.give_grace(&mut task, FENCE_GRACE.min(job.grace)).await.ok();
                 (Err(FailedCall { reason: reason.clone(), ..FailedCall::default() }), Some(Outcome::Unknown { reason }))
             }
             () = timeout => {
                 context.cancel().ask();
-                give_grace(&mut task, job.grace).await.ok();
+                self.give_grace(&mut task, job.grace).await.ok();
                 let seconds = job.timeout.unwrap_or_default().as_secs_f64();
                 let reason = format!("timed out after {seconds} s");
                 (Err(FailedCall { reason, code: Some(FailureCode::TIMED_OUT), data: None }), None)
@@ -228,18 +255,6 @@ fn begin(
     // What reads the input may panic as well as the function.
     let begun = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (job.body)(context.clone(), slot)));
     begun.map(|running| runtime.spawn(running)).map_err(|panic| panicked(&*panic))
-}
-
-/// Waits for a function that was asked to end, and drops it after its grace.
-async fn give_grace(task: &mut JoinHandle<FunctionEnd>, grace: Duration) -> FunctionEnd {
-    match tokio::time::timeout(grace, &mut *task).await {
-        Ok(end) => ended(end),
-        Err(_) => {
-            task.abort();
-            // A function that never awaits can't be dropped, and is over when it returns.
-            ended(task.await)
-        }
-    }
 }
 
 /// The end of a function's task.

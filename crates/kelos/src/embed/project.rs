@@ -5,6 +5,7 @@ use std::io;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kelos_core::Config;
 use kelos_engine::AskError;
@@ -37,6 +38,12 @@ use crate::node::{Node, NodeConfig, NodeError};
 /// The file of the database in a project's folder.
 #[cfg(feature = "sqlite")]
 const DATABASE: &str = "kelos.db";
+
+/// The time that a start waits for the one who had the folder before: a project that was dropped, a program that was just told to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The interval at which it looks whether the folder is free.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A set of jobs, which are deployed together.
 ///
@@ -143,9 +150,28 @@ pub enum StartError {
         /// The changes that the start would bring.
         changes: Box<Changes>,
     },
+    /// Another program, or another project of this one, works in the folder.
+    #[error("use the folder {folder}: {} works in it; stop that, or use another folder", whose(holder))]
+    Taken {
+        /// The folder.
+        folder: PathBuf,
+        /// The process and the machine of the other one: `4711@host`. Empty where it is not known.
+        holder: String,
+    },
     /// The engine does not answer.
     #[error(transparent)]
     Request(#[from] RequestError),
+}
+
+/// The words for the process that has a folder.
+fn whose(holder: &str) -> String {
+    match holder.split_once('@').map(|(pid, _)| pid) {
+        Some(pid) if pid == std::process::id().to_string() => "another project of this program".to_owned(),
+        Some(pid) if !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("another program (pid {pid})")
+        }
+        _ => "another program".to_owned(),
+    }
 }
 
 impl From<AskError> for StartError {
@@ -524,6 +550,7 @@ impl Project {
         let workflows = self.check()?;
         self.check_own()?;
         let (folder, temporary) = self.place()?;
+        let kept = self.folder.clone();
         let store = self.open(&folder)?;
         let changes = self.changes_beside(&workflows, &store.reader().workflows(None)?);
         if let Some(limit) = self.confirm_above.filter(|limit| changes.past.opened() > *limit) {
@@ -543,10 +570,11 @@ impl Project {
         let node = Node::start(config, store, runtime)?;
         functions.follow(node.handle().watch_commits());
         let once = self.once();
-        // The texts of the program's files are not known; changed definitions are a deployment.
-        node.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
-        node.handle().settled().await?;
+        // From here on a failure ends the engine.
         let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
+        // The texts of the program's files are not known; changed definitions are a deployment.
+        running.handle().define(workflows.into_iter().map(Arc::new).collect(), BTreeMap::new())?;
+        settle(running.handle(), kept.as_deref()).await?;
         #[cfg(feature = "kafka")]
         running.use_kafka(std::mem::take(&mut self.kafka));
         running.expect_signals(self.signals());
@@ -647,6 +675,32 @@ impl Project {
         let _ = folder;
         Ok(Box::new(MemoryStore::new()))
     }
+}
+
+/// Waits until an engine leads, in the folder of its project if it has one, and has the definitions.
+async fn settle(engine: &kelos_engine::Handle, folder: Option<&Path>) -> Result<(), StartError> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match (engine.settled().await, folder) {
+            (Err(AskError::Standby), _) if Instant::now() < give_up => tokio::time::sleep(LOOK_AGAIN).await,
+            (Err(AskError::Standby), Some(folder)) => {
+                return Err(StartError::Taken { folder: folder.to_owned(), holder: holder_of(folder) });
+            }
+            (settled, _) => return Ok(settled.map(drop)?),
+        }
+    }
+}
+
+/// The process that leads in a folder; empty where it is not known.
+#[cfg(feature = "sqlite")]
+fn holder_of(folder: &Path) -> String {
+    kelos_store_sqlite::SqliteStore::leader(&folder.join(DATABASE), jiff::Timestamp::now()).unwrap_or_default()
+}
+
+/// The process that leads in a folder, which only a database in it knows.
+#[cfg(not(feature = "sqlite"))]
+fn holder_of(_: &Path) -> String {
+    String::new()
 }
 
 /// The workflows whose slots of the same time a trigger can't do without.

@@ -1,10 +1,10 @@
 //! A project that runs: starts of jobs, their ends, pauses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kelos_core::{FireRequest, Pause, Request, Resume};
-use kelos_engine::{AskError, Handle};
+use kelos_engine::{AskError, Handle, Status};
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
 use kelos_model::workflow::{About, DefinitionVersion};
@@ -185,8 +185,9 @@ impl EndedSlot {
 
 /// A project that runs in this program.
 ///
-/// It ends with [`RunningProject::stop`]. A program that just ends leaves its live functions for the next start to find: their attempts
-/// then count as failed.
+/// It ends with [`RunningProject::stop`], which gives live functions time to end. One that is dropped ends, too: its functions are dropped,
+/// and run again at the next start of a project in the same folder, without using up a retry. A program that is killed leaves them for the
+/// next start to find: their attempts then count as failed.
 ///
 /// ```
 /// # use kelos::embed::{Context, Project, job};
@@ -208,12 +209,40 @@ pub struct RunningProject {
     node: Node,
     functions: FunctionExecutor,
     by: Actor,
-    planning: JoinSet<()>,
+    planning: Mutex<JoinSet<()>>,
     changes: Changes,
     signals: SignalTypes,
     #[cfg(feature = "kafka")]
     kafka: Vec<Kafka>,
+    /// The folder for the files of its runs, if it goes with the project.
+    folder: Option<tempfile::TempDir>,
+}
+
+/// What is left of a project that was dropped: its engine, which ends with this at the latest, and its folder.
+struct Remains {
+    handle: Handle,
     _folder: Option<tempfile::TempDir>,
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        self.handle.end();
+    }
+}
+
+impl Drop for RunningProject {
+    fn drop(&mut self) {
+        if self.handle().status() == Status::Stopped {
+            return;
+        }
+        // Without a runtime it is dropped at once, and ends the engine.
+        let remains = Remains { handle: self.handle().clone(), _folder: self.folder.take() };
+        let node = self.node.clone();
+        self.functions.abandon(async move {
+            node.stop().await;
+            drop(remains);
+        });
+    }
 }
 
 impl RunningProject {
@@ -224,7 +253,7 @@ impl RunningProject {
         changes: Changes,
         folder: Option<tempfile::TempDir>,
     ) -> RunningProject {
-        let (by, planning) = (Actor::person("program"), JoinSet::new());
+        let (by, planning) = (Actor::person("program"), Mutex::default());
         let signals = SignalTypes::default();
         RunningProject {
             project,
@@ -236,7 +265,7 @@ impl RunningProject {
             signals,
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
-            _folder: folder,
+            folder,
         }
     }
 
@@ -394,7 +423,7 @@ impl RunningProject {
     /// # Errors
     /// When the store can't be read, or the engine ends.
     pub async fn end(&self, slot: &SlotRef) -> Result<EndedSlot, RequestError> {
-        let mut commits = self.handle().watch_commits();
+        let (mut commits, mut status) = (self.handle().watch_commits(), self.handle().watch_status());
         loop {
             let state = self.reader().slot(slot)?.map(|slot| slot.state);
             if let Some(state) = state.filter(|state| state.is_final()) {
@@ -402,7 +431,16 @@ impl RunningProject {
                 let version = self.reader().run_versions(run.as_slice())?.pop().flatten();
                 return Ok(EndedSlot { slot: slot.clone(), state, run, version });
             }
-            commits.changed().await.map_err(|_| RequestError::Stopped(slot.clone()))?;
+            let stopped = async { status.wait_for(|status| *status == Status::Stopped).await.map(drop) };
+            let is_new = tokio::select! {
+                // What was committed last is seen before the end.
+                biased;
+                changed = commits.changed() => changed.is_ok(),
+                _ = stopped => false,
+            };
+            if !is_new {
+                return Err(RequestError::Stopped(slot.clone()));
+            }
         }
     }
 
@@ -622,11 +660,12 @@ impl RunningProject {
     pub(super) fn follow(&mut self, planners: BTreeMap<WorkflowId, OwnPlanner>) {
         for (job, planner) in planners {
             let (handle, reader) = (self.handle().clone(), self.reader().clone());
-            self.planning.spawn(planner.follow(job, handle, reader, Actor::person("scheduler")));
+            let planning = self.planning.get_mut().unwrap_or_else(PoisonError::into_inner);
+            planning.spawn(planner.follow(job, handle, reader, Actor::person("scheduler")));
         }
     }
 
-    /// Asks live functions to end, waits for them, and ends the engine.
+    /// Asks live functions to end, waits for them, and ends the engine. What waits for an [end](RunningProject::end) gets an error.
     ///
     /// ```
     /// # use kelos::embed::{Context, Project, job};
@@ -639,8 +678,9 @@ impl RunningProject {
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn stop(mut self) {
-        self.planning.shutdown().await;
+    pub async fn stop(&self) {
+        let mut planning = std::mem::take(&mut *self.planning.lock().unwrap_or_else(PoisonError::into_inner));
+        planning.shutdown().await;
         self.functions.stop().await;
         self.node.stop().await;
     }

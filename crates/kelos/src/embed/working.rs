@@ -13,8 +13,9 @@ use super::work_news::{Teller, WorkNews};
 
 /// A project whose functions run here, for a server.
 ///
-/// It ends with [`WorkingProject::stop`]. A program that just ends takes its functions with it: the next one with the same folder says so at
-/// once, and the server does what the policy of the job says.
+/// It ends with [`WorkingProject::stop`]. One that is dropped takes no more runs, drops its functions, and gives their runs back. A program that
+/// just ends takes its functions with it: the next one with the same folder says so at once, and the server does what the policy of the job
+/// says.
 ///
 /// ```no_run
 /// # use kelos::embed::{Project, WorkError};
@@ -28,7 +29,8 @@ pub struct WorkingProject {
     name: String,
     server: String,
     changes: Vec<String>,
-    worker: Worker<WorkerLine>,
+    /// None once it has left.
+    worker: Option<Worker<WorkerLine>>,
     functions: FunctionExecutor,
     /// The reason for which the server takes it no more.
     refused: watch::Receiver<Option<String>>,
@@ -44,7 +46,7 @@ impl WorkingProject {
     ) -> WorkingProject {
         let (says, refused) = watch::channel(None);
         tokio::spawn(pass_on(news, teller, says));
-        WorkingProject { name, server, changes, worker, functions, refused }
+        WorkingProject { name, server, changes, worker: Some(worker), functions, refused }
     }
 
     /// The name of the program among the workers of the server.
@@ -92,8 +94,15 @@ impl WorkingProject {
     /// working.stop().await;
     /// # }
     /// ```
-    pub async fn stop(self) {
-        self.worker.leave().await;
+    pub async fn stop(mut self) {
+        self.leave().await;
+        self.worker = None;
+    }
+
+    async fn leave(&self) {
+        if let Some(worker) = &self.worker {
+            worker.leave().await;
+        }
     }
 
     /// Takes no more runs, and asks its functions to end. Those that do not succeed within their [grace](super::Job::grace) are given back, and
@@ -104,8 +113,9 @@ impl WorkingProject {
     /// working.stop_now().await;
     /// # }
     /// ```
-    pub async fn stop_now(self) {
-        tokio::join!(self.worker.leave(), self.functions.stop());
+    pub async fn stop_now(mut self) {
+        tokio::join!(self.leave(), self.functions.stop());
+        self.worker = None;
     }
 
     /// Works until SIGTERM or Ctrl-C, then [stops](WorkingProject::stop); a second signal [stops now](WorkingProject::stop_now).
@@ -128,15 +138,26 @@ impl WorkingProject {
             }
             () = either(&mut terminate, &mut interrupt) => {}
         }
-        let (left, functions) = (self.worker.leave(), self.functions);
-        tokio::pin!(left);
-        tokio::select! {
-            () = &mut left => {}
-            () = either(&mut terminate, &mut interrupt) => {
-                tokio::join!(left, functions.stop());
+        {
+            let left = self.leave();
+            tokio::pin!(left);
+            tokio::select! {
+                () = &mut left => {}
+                () = either(&mut terminate, &mut interrupt) => {
+                    tokio::join!(left, self.functions.stop());
+                }
             }
         }
+        self.worker = None;
         Ok(())
+    }
+}
+
+impl Drop for WorkingProject {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            self.functions.abandon(async move { worker.decline().await });
+        }
     }
 }
 
