@@ -39,6 +39,9 @@ use crate::node::{Node, NodeConfig, NodeError};
 #[cfg(feature = "sqlite")]
 const DATABASE: &str = "kelos.db";
 
+/// The slots that have ended which a project without a folder keeps.
+const KEPT: usize = 10_000;
+
 /// The time that a start waits for the one who had the folder before: a project that was dropped, a program that was just told to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -270,7 +273,8 @@ impl Project {
     }
 
     /// Keeps state and output in a folder, which is made where it is not there: a SQLite database `kelos.db`, and `runs`. Without
-    /// a folder all is forgotten when the program ends.
+    /// a folder all is forgotten when the program ends; and what ended first is forgotten once 10,000 slots have ended after it: its events
+    /// and runs, and of a slot that was started by a request all, so that its name is free again.
     ///
     /// ```
     /// let project = kelos::embed::Project::new("shop", "1.0").folder("state");
@@ -673,7 +677,7 @@ impl Project {
             return Ok(Box::new(kelos_store_sqlite::SqliteStore::open(folder.join(DATABASE))?));
         }
         let _ = folder;
-        Ok(Box::new(MemoryStore::new()))
+        Ok(Box::new(MemoryStore::keeping(KEPT)))
     }
 }
 

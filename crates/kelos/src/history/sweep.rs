@@ -287,7 +287,7 @@ mod tests {
         let lease = store.lease("node", Timestamp::UNIX_EPOCH, 1000).unwrap().unwrap();
         let slot = |(day, _, state): &(i64, RunState, SlotState)| SlotRow {
             id: slot_of(*day),
-            slot: Slot::new(*state, Timestamp::UNIX_EPOCH),
+            slot: Slot { last_run_seq: run(*day, RunState::Succeeded).seq, ..Slot::new(*state, Timestamp::UNIX_EPOCH) },
         };
         let slots = of.iter().map(slot).collect();
         let runs = of.iter().map(|(day, state, _)| run(*day, *state)).collect();

@@ -1,4 +1,5 @@
-//! A list that only grows, in blocks: no entry is moved when another comes. Entries may be removed, and leave their places empty.
+//! A list that only grows, in blocks: no entry is moved when another comes. Entries may be removed, and leave their places empty; a block of
+//! which all were removed takes no memory.
 
 /// The number of entries of a block.
 const BLOCK: usize = 1024;
@@ -6,7 +7,7 @@ const BLOCK: usize = 1024;
 /// A list that only grows.
 #[derive(Debug, Clone)]
 pub(super) struct Blocks<T> {
-    /// All blocks but the last have all their places.
+    /// All blocks but the last have all their places, or none where all entries were removed.
     blocks: Vec<Vec<Option<T>>>,
 }
 
@@ -32,7 +33,14 @@ impl<T> Blocks<T> {
 
     /// Removes an entry; its place stays.
     pub(super) fn remove(&mut self, index: usize) -> Option<T> {
-        self.blocks.get_mut(index / BLOCK)?.get_mut(index % BLOCK)?.take()
+        let is_last = index / BLOCK + 1 == self.blocks.len();
+        let block = self.blocks.get_mut(index / BLOCK)?;
+        let removed = block.get_mut(index % BLOCK)?.take();
+        // Entries are mostly removed in their order, so that the last one tells most.
+        if !is_last && block.iter().rev().all(Option::is_none) {
+            *block = Vec::new();
+        }
+        removed
     }
 
     pub(super) fn push(&mut self, entry: T) {
@@ -54,8 +62,9 @@ impl<T> Blocks<T> {
 
     /// The entries from an index on.
     pub(super) fn from(&self, index: usize) -> impl Iterator<Item = &T> {
-        let blocks = self.blocks.get(index / BLOCK..).unwrap_or_default();
-        blocks.iter().flatten().skip(index % BLOCK).flatten()
+        let (first, rest) = self.blocks.get(index / BLOCK..).and_then(<[_]>::split_first).unzip();
+        let first = first.into_iter().flatten().skip(index % BLOCK);
+        first.chain(rest.into_iter().flatten().flatten()).flatten()
     }
 }
 
@@ -78,5 +87,9 @@ mod tests {
         assert_eq!((blocks.remove(BLOCK), blocks.remove(BLOCK), blocks.remove(all.len())), (Some(BLOCK), None, None));
         assert_eq!((blocks.len(), blocks.get(BLOCK)), (all.len(), None));
         assert!(blocks.from(BLOCK - 1).take(2).eq(&[BLOCK - 1, BLOCK + 1]));
+        (0..BLOCK).for_each(|index| assert_eq!(blocks.remove(index), Some(index)));
+        assert!(blocks.blocks[0].is_empty() && blocks.get(3).is_none() && blocks.remove(3).is_none());
+        assert!(blocks.from(3).eq(&all[BLOCK + 1..]) && blocks.iter().eq(&all[BLOCK + 1..]));
+        assert_eq!(blocks.len(), all.len());
     }
 }

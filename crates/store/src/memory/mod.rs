@@ -1,6 +1,7 @@
 //! The store in memory: for tests, and for programs that need no state after they end.
 
 mod blocks;
+mod bound;
 mod local;
 mod reader;
 mod state;
@@ -14,6 +15,7 @@ use kelos_model::{FactKey, Run};
 use crate::contract::{Commit, Journal, Lease, SlotRow, Snapshot, StoreError, StoredState, Watch};
 use crate::queries::Queries;
 use crate::unreadable::UnreadableRow;
+use bound::EndedSlots;
 use kelos_model::Recall;
 pub use local::MemoryCopies;
 use state::State;
@@ -65,6 +67,15 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A store on a disk of its own that keeps so many of the slots that have ended, or a few more, and forgets those that ended before them:
+    /// their events and runs, and all of a slot that came to be by a request. It is for programs that run for long.
+    #[must_use]
+    pub fn keeping(slots: usize) -> Self {
+        let store = Self::default();
+        store.disk.state().bound = Some(EndedSlots::new(slots));
+        store
     }
 
     /// A store on a disk that may hold something already.

@@ -91,28 +91,35 @@ impl State {
 
     /// Events about something, oldest first.
     fn events_about(&self, about: &About) -> Result<Vec<&EventRecord>, StoreError> {
-        if let About::Slot(id) = about {
-            return self.life(self.slot(id).map_or(0, |slot| slot.last_event));
+        match about {
+            About::Slot(id) => return self.life(self.slot(id).map_or(0, |slot| slot.last_event)),
+            About::WorkflowItself(id) => return Ok(self.events_of(id).collect()),
+            _ => {}
         }
         let is_about = |record: &&EventRecord| match about {
-            About::Anything | About::Slot(_) => true,
+            About::Anything | About::Slot(_) | About::WorkflowItself(_) => true,
             About::Workflow(id) => subject(&record.event) == Some(id),
-            About::WorkflowItself(id) => matches!(&record.event, Event::Workflow { workflow, .. } if workflow == id),
             About::Facts => matches!(record.event, Event::Fact { .. }),
             About::Access => record.event.is_about_access(),
         };
         Ok(self.events.iter().filter(is_about).collect())
     }
 
+    /// The events about a workflow itself that are kept, oldest first.
+    fn events_of(&self, id: &WorkflowId) -> impl Iterator<Item = &EventRecord> {
+        let positions = self.number(id).and_then(|number| self.own_events.get(number));
+        positions.into_iter().flatten().filter_map(|seq| self.event(*seq).ok())
+    }
+
     /// The positions of the runs of a slot, from its last one back to where its history was removed.
-    fn runs_of(&self, id: &SlotRef) -> BTreeSet<u64> {
+    pub(super) fn runs_of(&self, id: &SlotRef) -> BTreeSet<u64> {
         let last = self.slot(id).map_or(0, |slot| slot.last_run_seq);
         let before = |seq: &u64| self.runs.get(seq).map(|run| run.previous);
         std::iter::successors(Some(last), before).filter(|seq| self.runs.contains_key(seq)).collect()
     }
 
     /// The events of a slot up to its last one, oldest first.
-    fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
+    pub(super) fn life(&self, last: u64) -> Result<Vec<&EventRecord>, StoreError> {
         let (mut records, mut seq) = (Vec::new(), last);
         while seq > 0 {
             let record = match self.event(seq) {
@@ -202,10 +209,14 @@ impl Queries for MemoryDisk {
 
     fn runs(&self, filter: &RunFilter, paging: PageRequest<'_>) -> Result<Page<Run>, StoreError> {
         let state = self.state();
-        // They are read back to where they were removed, as other stores read them.
-        let own = filter.slot.as_ref().filter(|_| state.trimmed.turn > 0).map(|slot| state.runs_of(slot));
-        let passes = |run: &&Run| filter.passes(run) && own.as_ref().is_none_or(|own| own.contains(&run.seq));
-        page_of(state.runs.values().map(Box::as_ref).filter(passes), Span::WHOLE, &paging, |run| run.seq)
+        let passes = |run: &&Run| filter.passes(run);
+        let Some(slot) = &filter.slot else {
+            return page_of(state.runs.values().map(Box::as_ref).filter(passes), Span::WHOLE, &paging, |run| run.seq);
+        };
+        // They are read back from the last one to where they were removed, as other stores read them.
+        let own = state.runs_of(slot);
+        let rows = own.iter().filter_map(|seq| state.runs.get(seq)).map(Box::as_ref);
+        page_of(rows.filter(passes), Span::WHOLE, &paging, |run| run.seq)
     }
 
     fn events(&self, filter: &EventFilter, paging: PageRequest<'_>) -> Result<Page<EventRecord>, StoreError> {

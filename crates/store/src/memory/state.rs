@@ -14,6 +14,7 @@ use kelos_model::{BackfillId, Event, EventRecord, FactKey, Run, Slot, SlotKey, S
 use serde_json::Value;
 
 use super::blocks::Blocks;
+use super::bound::EndedSlots;
 use crate::contract::{Commit, DefinedAt, Lease, SlotRow, Snapshot, StoreError, follows, named_before};
 use crate::cursor::{SlotPlace, is_listed_in};
 use crate::entry::Reign;
@@ -55,6 +56,8 @@ pub(super) struct State {
     pub(super) slots: Vec<Slots>,
     /// The slots that are steps: no list and no count of slots has them.
     steps: Vec<Steps>,
+    /// The positions of the events about the workflows themselves.
+    pub(super) own_events: Vec<Vec<u64>>,
     pub(super) workflows: BTreeMap<WorkflowId, WorkflowRow>,
     pub(super) definitions: BTreeMap<WorkflowId, Past>,
     /// The rows of workflows whose present definitions can't be read as a whole.
@@ -71,6 +74,8 @@ pub(super) struct State {
     pub(super) registers: BTreeMap<(String, String), Value>,
     pub(super) facts: BTreeMap<FactKey, u64>,
     pub(super) trimmed: RemovedHistory,
+    /// The bound of what is kept; none where all of it is.
+    pub(super) bound: Option<EndedSlots>,
 }
 
 impl State {
@@ -110,6 +115,7 @@ impl State {
         self.numbers.insert(name.clone(), number);
         self.slots.push(Slots::new());
         self.steps.push(Steps::new());
+        self.own_events.push(Vec::new());
         number
     }
 
@@ -145,7 +151,10 @@ impl State {
         }
         for record in &commit.events {
             if let Some(workflow) = subject(&record.event) {
-                self.meet(workflow);
+                let number = self.meet(workflow);
+                if matches!(record.event, Event::Workflow { .. }) {
+                    self.own_events[number].push(record.seq);
+                }
             }
             self.events.push(EventRecord { at: in_millis(record.at), ..record.clone() });
         }
@@ -163,11 +172,37 @@ impl State {
             };
         }
         self.facts.extend(commit.facts.iter().cloned());
-        commit.trim.as_ref().map_or(Ok(()), |trim| self.trim(trim))
+        commit.trim.as_ref().map_or(Ok(()), |trim| self.trim(trim))?;
+        self.forget()
+    }
+
+    /// Forgets the slots beyond the bound. The last turn stays, by which the log continues.
+    pub(super) fn forget(&mut self) -> Result<(), StoreError> {
+        let going = self.bound.as_mut().map(EndedSlots::beyond).unwrap_or_default();
+        let until = self.turns.len().checked_sub(2).and_then(|place| self.turns.get(place)).map(|turn| turn.turn);
+        let Some(until) = until.filter(|_| !going.is_empty()) else { return Ok(()) };
+        let mut positions = Vec::new();
+        for (id, last_event) in going {
+            // One that went on since ends again, or has.
+            if self.slot(&id).is_none_or(|slot| slot.last_event != last_event) {
+                continue;
+            }
+            let steps = self.steps_of(&id, &PageRequest::newest(usize::MAX))?.rows;
+            let is_whole = matches!(id.key, SlotKey::Moment(_) | SlotKey::Named(_));
+            for slot in steps.iter().map(|row| &row.id).chain([&id]) {
+                let last = self.slot(slot).map_or(0, |slot| slot.last_event);
+                positions.extend(self.life(last)?.iter().map(|record| record.seq));
+                if is_whole {
+                    self.runs_of(slot).iter().for_each(|seq| drop(self.runs.remove(seq)));
+                    self.remove_slot(slot);
+                }
+            }
+        }
+        self.trim(&Trim::of(until, positions))
     }
 
     /// Removes history.
-    fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
+    pub(super) fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
         // The digests are made of events that are still there.
         self.digest()?;
         let Some(place) = self.turns.iter().position(|turn| turn.turn == trim.until) else { return Ok(()) };
@@ -251,6 +286,7 @@ impl State {
     }
 
     fn write_slot(&mut self, row: &SlotRow) {
+        self.bound.iter_mut().for_each(|bound| bound.note(row));
         let number = self.meet(&row.id.workflow);
         let mut slot = row.slot.clone();
         slot.since = in_millis(slot.since);
@@ -263,6 +299,15 @@ impl State {
         match self.slots[number].entry(place(&row.id)) {
             Entry::Occupied(mut known) => known.get_mut().1 = slot,
             Entry::Vacant(free) => drop(free.insert(Box::new((row.id.key.clone(), slot)))),
+        }
+    }
+
+    /// Removes a slot.
+    pub(super) fn remove_slot(&mut self, id: &SlotRef) {
+        let Some(number) = self.number(&id.workflow) else { return };
+        match id.key.step() {
+            Some(_) => drop(self.steps[number].remove(&id.key.to_string())),
+            None => drop(self.slots[number].remove(&place(id))),
         }
     }
 

@@ -4,6 +4,8 @@
 //! [`World`] generates, and compares every answer with the world.
 
 mod backlog;
+#[cfg(test)]
+mod bounded;
 mod facts;
 mod faults;
 mod lead;
