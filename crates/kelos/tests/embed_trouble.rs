@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use kelos::embed::{Calendar, Context, Period, Project, Retry, RunningProject, job};
+use jiff::SignedDuration;
+use kelos::embed::{
+    Calendar, Context, Definition, Period, Places, Project, Retry, RunningProject, ScheduledTime, Zone, flow, job, step,
+};
 use kelos::{SlotRef, SlotState, Status, Trigger};
 use kelos_executors::local::last_line;
 use kelos_executors::run_ref;
@@ -130,7 +133,7 @@ fn work_of_a_job_that_is_gone_ends_and_stays_to_be_seen() {
 #[test]
 fn a_job_that_starts_before_what_it_waits_for_is_a_mistake() {
     let series = |id: &str, since: &str| {
-        job(id, nothing).with(()).every(&Calendar::daily(kelos::embed::Zone::utc())).since(since.parse().unwrap())
+        job(id, nothing).with(()).every(&Calendar::daily(Zone::utc())).since(since.parse().unwrap())
     };
     let after = |since: &str| {
         let when = Trigger::Success { workflow: "load".parse().unwrap() };
@@ -147,21 +150,95 @@ fn a_job_that_starts_before_what_it_waits_for_is_a_mistake() {
 }
 
 #[test]
-fn a_start_in_the_middle_of_a_period_is_a_mistake() {
-    // Midnight in UTC is one o'clock in Paris, so that the first of January would get no slot.
-    let days = Calendar::daily(kelos::embed::Zone::parse("Europe/Paris").unwrap());
-    let starting = |since: &str| {
-        let visits = job("visits", nothing).with(()).every(&days).since(since.parse().unwrap());
+fn a_start_in_the_middle_of_a_period_is_the_next_one() {
+    let days = Calendar::daily(Zone::parse("Europe/Paris").unwrap());
+    let bounded = |since: &str, until: &str| {
+        let visits = job("visits", nothing).with(()).every(&days);
+        let visits = visits.since(since.parse().unwrap()).until(until.parse().unwrap());
         Project::new("shop", "1.0").add(visits).check()
     };
-    assert!(starting("2026-01-01T00:00:00+01:00").is_ok());
-    let mistake = starting("2026-01-01T00:00:00Z").unwrap_err().0.remove(0);
-    assert_eq!(
-        mistake.message,
-        "job \"visits\": its start 2026-01-01T00:00:00Z lies within a period, from 2025-12-31T23:00:00Z to \
-         2026-01-01T23:00:00Z, which gets no slot"
-    );
-    assert_eq!(mistake.hint.as_deref(), Some("let it start at 2025-12-31T23:00:00Z or at 2026-01-01T23:00:00Z"));
+    // Midnight in UTC is one o'clock in Paris: the first whole day is the second of January, the last the third.
+    let visits = bounded("2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z").unwrap().remove(0);
+    let moment = |text: &str| Some(text.parse::<jiff::Timestamp>().unwrap());
+    assert_eq!((visits.start_time, visits.end_time), (moment("2026-01-01T23:00Z"), moment("2026-01-03T23:00Z")));
+    let aligned = bounded("2026-01-01T00:00:00+01:00", "2026-01-04T00:00:00+01:00").unwrap().remove(0);
+    assert_eq!((aligned.start_time, aligned.end_time), (moment("2025-12-31T23:00Z"), moment("2026-01-03T23:00Z")));
+    let mistake = bounded("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z").unwrap_err().0.remove(0);
+    let words = "no period lies between its start 2026-01-01T00:00:00Z and its end 2026-01-02T00:00:00Z";
+    assert_eq!(mistake.message, format!("job \"visits\": {words}"));
+}
+
+/// The mistakes of a project with these jobs.
+fn mistakes(jobs: impl IntoIterator<Item = Definition>) -> Vec<String> {
+    let project = jobs.into_iter().fold(Project::new("shop", "1.0"), Project::add);
+    project.check().err().map_or_else(Vec::new, |all| all.0.into_iter().map(|one| one.message).collect())
+}
+
+async fn at(_: Context, _: ScheduledTime, (): ()) -> Result<(), String> {
+    Ok(())
+}
+
+async fn asked(_: Context, (): (), (): ()) -> Result<(), String> {
+    Ok(())
+}
+
+#[test]
+fn jobs_that_wait_for_what_never_is_are_mistakes() {
+    let load = || job("load", at).with(());
+    let success = || Trigger::Success { workflow: "nobody".parse().unwrap() };
+    let not_there = "job \"load\": it waits for slots of \"nobody\", which is not in the project";
+    assert_eq!(mistakes([load().cron("0 6 * * *").after("nobody").into()]), [not_there]);
+    assert_eq!(mistakes([load().cron("0 6 * * *").when(success()).into()]), [not_there]);
+    let on_demand = job("asked", asked).with(()).on_demand();
+    let found = mistakes([load().cron("0 6 * * *").after(&on_demand).into(), on_demand.clone().into()]);
+    assert_eq!(found, ["job \"load\": it waits for slots of \"asked\", which has no schedule"]);
+    let early = job("early", at).with(()).cron("30 5 * * *");
+    let found = mistakes([load().cron("0 6 * * *").after(&early).into(), early.into()]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("job \"load\": it can never run: its slot "), "{found:?}");
+    assert!(found[0].ends_with(", a time that \"early\" does not have"), "{found:?}");
+    let ended = job("ended", at).with(()).cron("0 6 * * *").until("2026-02-01T00:00Z".parse().unwrap());
+    let found = mistakes([load().cron("0 6 * * *").after(&ended).into(), ended.into()]);
+    assert!(found[0].ends_with(", but \"ended\" ends at 2026-02-01T00:00Z"), "{found:?}");
+    let february = load().cron("0 6 30 2 *");
+    assert_eq!(mistakes([february.into()]), ["job \"load\": its cron expression \"0 6 30 2 *\" has no times"]);
+}
+
+#[test]
+fn conditions_periods_and_times_that_say_nothing_are_mistakes() {
+    let other = job("other", at).with(()).cron("0 6 * * *");
+    let words = "it has conditions, and it is started by requests, which ask for none";
+    let found = mistakes([job("asked", asked).with(()).on_demand().after(&other).into(), other.clone().into()]);
+    assert_eq!(found, [format!("job \"asked\": {words}")]);
+    let found = mistakes([flow("buy", step("pay", asked).with(())).after(&other).into(), other.clone().into()]);
+    assert_eq!(found, [format!("flow \"buy\": {words}")]);
+    let found = mistakes([flow("buy", step("pay", nothing).with(())).into()]);
+    assert_eq!(found, ["flow \"buy\": step \"pay\" is about a period, and the flow has no times"]);
+    let hours = Calendar::hourly();
+    assert_eq!(mistakes([flow("buy", step("pay", nothing).with(())).every(&hours).into()]), [""; 0]);
+    let found = mistakes([job("asked", asked).with(()).on_demand().once().into()]);
+    assert_eq!(found, ["job \"asked\": its times are said by `.on_demand()` and `.once()`"]);
+    let clicks = || job("clicks", nothing).with(()).every(&hours);
+    let visits = |from, to| {
+        let days = Calendar::daily(Zone::parse("Europe/Paris").unwrap());
+        let (from, to) = (SignedDuration::from_hours(from), SignedDuration::from_hours(to));
+        job("visits", nothing).with(()).every(&days).covers_from("clicks", from, to)
+    };
+    assert_eq!(mistakes([clicks().into(), visits(1, -1).into()]), [""; 0]);
+    let wrong = "job \"visits\": it covers nothing of \"clicks\": the shifted interval ends before it begins";
+    assert_eq!(mistakes([clicks().into(), visits(0, -25).into()]), [wrong]);
+}
+
+#[test]
+fn a_platform_of_two_sizes_and_a_name_that_is_none_are_mistakes() {
+    let on = |id: &str, places: u32| job(id, asked).with(()).on(Places::new("gpu", places)).on_demand();
+    assert_eq!(mistakes([on("a", 2).into(), on("b", 2).into()]), [""; 0]);
+    let found = mistakes([on("a", 2).into(), on("b", 1).into()]);
+    assert_eq!(found, ["job \"b\": \"gpu\" is 1 place here, and 2 places in \"a\""]);
+    for name in ["", "a/b c", ".hidden"] {
+        let mistake = Project::new(name, "1.0").check().unwrap_err().0.remove(0);
+        assert_eq!(mistake.message, format!("project \"{name}\": its name is refused"));
+    }
 }
 
 /// A job whose first attempt never ends.

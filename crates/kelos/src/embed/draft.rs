@@ -4,9 +4,9 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kelos_model::flow::FLOW;
-use kelos_model::mistakes::parameter_mistakes;
+use kelos_model::mistakes::{never_fires, parameter_mistakes};
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Provenance, Source};
 use kelos_model::{BatchRule, Constraint, Deadline, Parameter, Trigger, Workflow, WorkflowId};
@@ -48,6 +48,8 @@ pub(super) struct JobDraft {
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     pub(super) timing: Timing,
+    /// The words by which its times were said, each time that they were.
+    pub(super) timed_by: Vec<&'static str>,
     pub(super) zone: Option<String>,
     pub(super) catch_up: CatchUp,
     pub(super) start: Option<Timestamp>,
@@ -81,6 +83,7 @@ impl JobDraft {
             timeout: None,
             grace: GRACE,
             timing: Timing::Unsaid,
+            timed_by: Vec::new(),
             zone: None,
             catch_up: CatchUp::Latest,
             start: None,
@@ -100,6 +103,19 @@ impl JobDraft {
             placement: Placement::default(),
             about: About::default(),
         }
+    }
+
+    /// Says the times of its slots. They are said once.
+    pub(super) fn time(&mut self, timing: Timing) {
+        self.timed_by.push(match timing {
+            Timing::Unsaid => "nothing",
+            Timing::OnDemand => "`.on_demand()`",
+            Timing::Once => "`.once()`",
+            Timing::Cron(_) => "`.cron(…)`",
+            Timing::Periods(_) => "`.every(…)`",
+            Timing::Own(_) => "`.planned_by(…)`",
+        });
+        self.timing = timing;
     }
 
     /// Lets its runs take parts of a platform.
@@ -190,13 +206,18 @@ impl JobDraft {
             mistakes
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
         }
-        if let (Some(start), Some(end)) = (self.start, self.end)
-            && start >= end
-        {
-            mistakes.push(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
+        let (start_time, end_time) = self.bounds();
+        if let (Some(start), Some(end)) = (self.start, self.end) {
+            let words = if start >= end {
+                Some(format!("its start {start} is not before its end {end}, so it has no slots"))
+            } else {
+                let is_empty = start_time >= end_time;
+                is_empty.then(|| format!("no period lies between its start {start} and its end {end}"))
+            };
+            mistakes.extend(words.map(|words| self.mistake(words)));
         }
         mistakes.extend(self.placement.mistakes(|words| self.mistake(words)));
-        mistakes.extend(self.unaligned());
+        mistakes.extend(self.of_times(keys.as_ref(), &trigger));
         if let Some(mistake) = self.batch.and_then(|batch| batch.mistake()) {
             mistakes.push(self.mistake(format!("its batches are refused: {mistake}")));
         }
@@ -224,8 +245,8 @@ impl JobDraft {
             catch_up,
             flow,
             version: own_version.or_else(|| version.cloned()),
-            start_time: self.start,
-            end_time: self.end,
+            start_time,
+            end_time,
             about: self.about.clone(),
             parameters: self.parameters(&keys),
             ..Workflow::keyed(id, keys, job)
@@ -255,17 +276,44 @@ impl JobDraft {
         })
     }
 
-    /// A start or an end in the middle of a period, which therefore has no slot.
-    fn unaligned(&self) -> Vec<Mistake> {
-        let Timing::Periods(calendar) = &self.timing else { return Vec::new() };
-        let mistake = |(bound, at): (&str, Timestamp)| {
-            let period = calendar.period_with(at).filter(|period| period.start != at)?;
-            let (start, end) = (period.start, period.end);
-            let words = format!("its {bound} {at} lies within a period, from {start} to {end}, which gets no slot");
-            Some(self.mistake(words).hint(format!("let it {bound} at {start} or at {end}")))
-        };
-        let bounds = [("start", self.start), ("end", self.end)];
-        bounds.into_iter().filter_map(|(bound, at)| mistake((bound, at?))).collect()
+    /// Its start and its end. Of periods the first begins at the start or later, and the last ends by the end.
+    fn bounds(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let Timing::Periods(calendar) = &self.timing else { return (self.start, self.end) };
+        let start = self.start.map(|start| calendar.ceil(start).unwrap_or(start));
+        (start, self.end.map(|end| calendar.truncate(end).unwrap_or(end)))
+    }
+
+    /// Mistakes of its times, and of what needs them.
+    fn of_times(&self, keys: Option<&Keys>, trigger: &Trigger) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if self.timed_by.len() > 1 {
+            let words = format!("its times are said by {}", self.timed_by.join(" and "));
+            mistakes.push(self.mistake(words).hint("say them once"));
+        }
+        if matches!(keys, Some(Keys::Requests(_))) {
+            // What it covers is said where the whole project is looked at.
+            if self.covers.is_empty() && !matches!(trigger, Trigger::Always) {
+                let words = "it has conditions, and it is started by requests, which ask for none";
+                let hint = "give it times, `.every(&calendar)` or `.cron(\"0 6 * * *\")`, or let its function look";
+                mistakes.push(self.mistake(words).hint(hint));
+            }
+            let part = match &self.work {
+                Work::Flow(part) => Some(part),
+                Work::Function(_) => None,
+            };
+            mistakes.extend(part.into_iter().flat_map(|part| part.of_periods()).map(|step| {
+                let words = format!("step \"{step}\" is about a period, and the flow has no times");
+                self.mistake(words).hint("give the flow a calendar: `.every(&calendar)`")
+            }));
+        }
+        if let Timing::Periods(calendar) = &self.timing {
+            let wrong = self.covers.iter().filter(|(_, from, to)| is_empty(calendar, *from, *to));
+            mistakes.extend(wrong.map(|(id, ..)| {
+                let words = format!("it covers nothing of \"{id}\": the shifted interval ends before it begins");
+                self.mistake(words).hint("`from` is added to the start of its period, and `to` to the end")
+            }));
+        }
+        mistakes
     }
 
     fn keys(&self) -> Result<Keys, Mistake> {
@@ -281,6 +329,9 @@ impl JobDraft {
                 let cron = Cron::parse(expression).map_err(|error| {
                     self.mistake(format!("its cron expression \"{expression}\" is refused: {error}"))
                 })?;
+                if never_fires(&cron) {
+                    return Err(self.mistake(format!("its cron expression \"{expression}\" has no times")));
+                }
                 let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse);
                 let zone = zone.map_err(|error| self.mistake(format!("its zone is refused: {error}")))?;
                 Ok(Keys::Schedule(Schedule::Cron(CronSchedule::new(cron, zone, Gap::default(), Fold::default()))))
@@ -314,6 +365,17 @@ impl JobDraft {
         };
         Mistake::new(&self.id, self.place, format!("{kind} \"{}\": {message}", self.id))
     }
+}
+
+/// Whether the periods of a calendar, shifted by so many seconds at both ends, are empty, all that are looked at: a year of them, once a month.
+fn is_empty(calendar: &Calendar, from: i64, to: i64) -> bool {
+    const MONTH: SignedDuration = SignedDuration::from_hours(30 * 24);
+    // The first day of 2026.
+    let first = Timestamp::from_second(1_767_225_600).unwrap_or_default();
+    let moments = std::iter::successors(Some(first), |at| at.checked_add(MONTH).ok()).take(13);
+    let mut periods = moments.filter_map(|at| calendar.period_with(at)).peekable();
+    periods.peek().is_some()
+        && periods.all(|one| one.end.duration_since(one.start).as_secs().saturating_add(to).saturating_sub(from) <= 0)
 }
 
 /// A trigger that is met when both are.

@@ -267,7 +267,7 @@ impl Flow {
     /// ```
     #[must_use]
     pub fn cron(mut self, expression: &str) -> Flow {
-        self.draft.timing = Timing::Cron(expression.to_owned());
+        self.draft.time(Timing::Cron(expression.to_owned()));
         self
     }
 
@@ -297,7 +297,7 @@ impl Flow {
     /// ```
     #[must_use]
     pub fn every(mut self, calendar: &Calendar) -> Flow {
-        self.draft.timing = Timing::Periods(calendar.clone());
+        self.draft.time(Timing::Periods(calendar.clone()));
         self
     }
 

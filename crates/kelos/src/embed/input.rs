@@ -114,6 +114,13 @@ pub trait Input: Sized + Send + 'static {
     /// # Errors
     /// In words that follow "its input is unsound:".
     fn read(slot: &SlotInput<'_>) -> Result<Self, String>;
+
+    /// Whether only slots that are periods of a calendar can be read.
+    #[doc(hidden)]
+    #[must_use]
+    fn is_of_period() -> bool {
+        false
+    }
 }
 
 impl<T: DeserializeOwned + Send + 'static> Input for T {

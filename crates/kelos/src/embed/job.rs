@@ -421,7 +421,7 @@ impl<I: DeserializeOwned> Job<I> {
     /// ```
     #[must_use]
     pub fn on_demand(mut self) -> Self {
-        self.draft.timing = Timing::OnDemand;
+        self.draft.time(Timing::OnDemand);
         self
     }
 }
@@ -452,7 +452,7 @@ impl<I: Serialize + DeserializeOwned + Send + 'static> Job<I> {
     /// ```
     #[must_use]
     pub fn planned_by(mut self, scheduler: impl Scheduler<Context = I>) -> Self {
-        self.draft.timing = Timing::Own(OwnPlanner::new(scheduler));
+        self.draft.time(Timing::Own(OwnPlanner::new(scheduler)));
         self
     }
 }
@@ -467,7 +467,7 @@ impl Job<()> {
     /// ```
     #[must_use]
     pub fn once(mut self) -> Self {
-        self.draft.timing = Timing::Once;
+        self.draft.time(Timing::Once);
         self
     }
 }
@@ -484,7 +484,7 @@ impl<I: ByCron> Job<I> {
     /// ```
     #[must_use]
     pub fn cron(mut self, expression: &str) -> Self {
-        self.draft.timing = Timing::Cron(expression.to_owned());
+        self.draft.time(Timing::Cron(expression.to_owned()));
         self
     }
 
@@ -512,7 +512,7 @@ impl<I: ByPeriods> Job<I> {
     /// ```
     #[must_use]
     pub fn every(mut self, calendar: &Calendar) -> Self {
-        self.draft.timing = Timing::Periods(calendar.clone());
+        self.draft.time(Timing::Periods(calendar.clone()));
         self
     }
 }

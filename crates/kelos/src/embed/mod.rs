@@ -72,6 +72,7 @@ mod signal_wait;
 mod stage;
 mod steps;
 mod typed;
+mod waits;
 #[cfg(feature = "worker")]
 mod work_error;
 #[cfg(feature = "worker")]

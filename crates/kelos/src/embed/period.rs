@@ -138,6 +138,10 @@ impl<T: Input> Input for InPeriod<T> {
     fn read(slot: &SlotInput<'_>) -> Result<Self, String> {
         Ok(InPeriod { period: Period::read(slot)?, input: T::read(slot)? })
     }
+
+    fn is_of_period() -> bool {
+        true
+    }
 }
 
 impl fmt::Display for Period {
@@ -161,5 +165,9 @@ impl Input for Period {
         let period = period.map(|(period, starts)| Period { starts, ..Period::from(period) });
         let period = period.or_else(|| around().map(Period::from));
         period.ok_or_else(|| format!("{} begins no period of its calendar", slot.key.short()))
+    }
+
+    fn is_of_period() -> bool {
+        true
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use kelos_core::Config;
 use kelos_engine::AskError;
 use kelos_engine::clock::system_clock;
@@ -33,11 +34,15 @@ use super::platform::Processes;
 use super::running::{RequestError, RunningProject};
 use super::scheduler::OwnPlanner;
 use super::steps::SignalTypes;
+use super::waits::JobsTogether;
 use crate::node::{Node, NodeConfig, NodeError};
 
 /// The file of the database in a project's folder.
 #[cfg(feature = "sqlite")]
 const DATABASE: &str = "kelos.db";
+
+/// Longest name of a project, in bytes.
+const LONGEST_NAME: usize = 150;
 
 /// The slots that have ended which a project without a folder keeps.
 const KEPT: usize = 10_000;
@@ -401,7 +406,12 @@ impl Project {
     /// # Errors
     /// All mistakes at once, each with the line that defines the job.
     pub fn check(&self) -> Result<Vec<Workflow>, Mistakes> {
-        let mut mistakes = Vec::new();
+        self.check_at(Timestamp::now(), true)
+    }
+
+    /// The same at a moment; beside other workflows those that are not in the project may be theirs.
+    pub(super) fn check_at(&self, now: Timestamp, is_alone: bool) -> Result<Vec<Workflow>, Mistakes> {
+        let mut mistakes = self.misnamed();
         let mut workflows = Vec::new();
         let mut first: BTreeMap<&str, &JobDraft> = BTreeMap::new();
         let version = self.own_version(&mut mistakes);
@@ -427,9 +437,24 @@ impl Project {
         mistakes.extend(self.grips(&workflows));
         mistakes.extend(self.unresolved(&workflows));
         mistakes.extend(self.early(&workflows));
-        mistakes.extend(self.without_periods(&workflows));
+        let together = JobsTogether { jobs: &self.jobs, workflows: &workflows, is_alone };
+        mistakes.extend(together.without_slots());
+        mistakes.extend(together.endless(self.config.planning_window, now));
+        mistakes.extend(together.disputed());
         mistakes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         if mistakes.is_empty() { Ok(workflows) } else { Err(Mistakes(mistakes)) }
+    }
+
+    /// A name that is none: it stands in addresses, and in those of its jobs.
+    fn misnamed(&self) -> Vec<Mistake> {
+        let is_plain = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+        let is_sound = (1..=LONGEST_NAME).contains(&self.name.len())
+            && self.name.starts_with(char::is_alphanumeric)
+            && self.name.chars().all(is_plain);
+        let words = format!("project \"{}\": its name is refused", self.name);
+        let hint = format!("expected at most {LONGEST_NAME} letters, digits, -, _ and ., such as shop");
+        let mistake = || Mistake::new(&self.name, self.place, words).hint(hint);
+        if is_sound { Vec::new() } else { vec![mistake()] }
     }
 
     /// The version that its definitions carry.
@@ -477,38 +502,6 @@ impl Project {
         circles::of(workflows).into_iter().filter_map(mistake).collect()
     }
 
-    /// Jobs that wait for periods that nothing has.
-    fn without_periods(&self, workflows: &[Workflow]) -> Vec<Mistake> {
-        let timed: BTreeMap<&WorkflowId, bool> =
-            workflows.iter().map(|one| (&one.id, one.keys.schedule().is_some())).collect();
-        let ids: BTreeSet<&str> = self.jobs.iter().map(|job| job.id.as_str()).collect();
-        let mut mistakes = Vec::new();
-        for workflow in workflows {
-            let Some(job) = self.jobs.iter().find(|job| job.id == workflow.id.as_str()) else { continue };
-            if !workflow.trigger.covered().is_empty() && workflow.keys.schedule().is_none() {
-                let words = "it has no schedule, so that it has no period in which to wait for others";
-                mistakes.push(job.mistake(words).hint("give it `.every(&calendar)` or `.cron(\"0 6 * * *\")`"));
-            }
-            for covered in workflow.trigger.covered() {
-                let id = covered.workflow;
-                // A job with mistakes of its own is known all the same.
-                match timed.get(id) {
-                    Some(true) => {}
-                    Some(false) => {
-                        let words = format!("it waits for periods of \"{id}\", which has no schedule");
-                        mistakes.push(job.mistake(words));
-                    }
-                    None if ids.contains(id.as_str()) => {}
-                    None => {
-                        let words = format!("it waits for periods of \"{id}\", which is not in the project");
-                        mistakes.push(job.mistake(words).hint("add that job to the project, or correct the id"));
-                    }
-                }
-            }
-        }
-        mistakes
-    }
-
     fn unresolved(&self, workflows: &[Workflow]) -> Vec<Mistake> {
         let schedules: BTreeMap<WorkflowId, &Schedule> =
             workflows.iter().filter_map(|one| Some((one.id.clone(), one.keys.schedule()?))).collect();
@@ -548,7 +541,7 @@ impl Project {
     /// ```
     ///
     /// # Errors
-    /// When there are [mistakes](Project::check), or the store or the folder can't be used.
+    /// When there are [mistakes](Project::check), or the store or the folder can't be used, because another program works in it, say.
     pub async fn start(mut self) -> Result<RunningProject, StartError> {
         let runtime = Handle::try_current().map_err(|_| StartError::Runtime)?;
         let workflows = self.check()?;
@@ -698,7 +691,7 @@ async fn settle(engine: &kelos_engine::Handle, folder: Option<&Path>) -> Result<
 /// The process that leads in a folder; empty where it is not known.
 #[cfg(feature = "sqlite")]
 fn holder_of(folder: &Path) -> String {
-    kelos_store_sqlite::SqliteStore::leader(&folder.join(DATABASE), jiff::Timestamp::now()).unwrap_or_default()
+    kelos_store_sqlite::SqliteStore::leader(&folder.join(DATABASE), Timestamp::now()).unwrap_or_default()
 }
 
 /// The process that leads in a folder, which only a database in it knows.

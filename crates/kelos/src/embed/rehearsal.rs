@@ -114,7 +114,7 @@ impl Rehearsal {
     /// When the project has mistakes, or the text is no moment.
     pub fn at(moment: &str, project: Project) -> Result<Rehearsal, RehearsalError> {
         let now = read_moment(moment)?;
-        let workflows = project.check()?;
+        let workflows = project.check_at(now, true)?;
         let functions = project.functions();
         let config = project.scheduler().clone();
         let mut store = MemoryStore::new();

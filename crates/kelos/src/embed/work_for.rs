@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kelos_engine::executor::Executors;
 use kelos_executors::http::{Answer, Method, StatusCode};
 use kelos_executors::local::{Launcher, Limits, own_shim};
@@ -175,7 +176,7 @@ impl RemoteProject {
     /// When there are [mistakes](Project::check), something needs the scheduler inside of this program, or the server refuses the project.
     pub async fn start(self) -> Result<WorkingProject, WorkError> {
         let runtime = Handle::try_current().map_err(|_| WorkError::Runtime)?;
-        let workflows = self.project.check()?;
+        let workflows = self.project.check_at(Timestamp::now(), false)?;
         self.project.check_remote()?;
         if self.at_a_time == Some(0) {
             return Err(WorkError::NothingAtATime(self.server));

@@ -144,6 +144,11 @@ impl Part {
         part
     }
 
+    /// The steps whose functions take a period.
+    pub(in crate::embed) fn of_periods(&self) -> impl Iterator<Item = &str> {
+        self.0.nodes().iter().filter(|node| node.step.is_of_period).map(|node| node.step.id.as_str())
+    }
+
     /// The steps that say which workers may run them.
     pub(in crate::embed) fn with_placement(&self) -> impl Iterator<Item = &str> {
         let placed = self.0.nodes().iter().filter(|node| !node.step.placement.is_empty());

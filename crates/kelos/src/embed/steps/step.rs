@@ -137,7 +137,8 @@ where
     #[must_use]
     pub fn with(self, state: S) -> Step {
         let (id, place, body) = self.0.with_state(state);
-        Step(Arc::new(StepDraft::new(id, place, StepWork::Function(body))))
+        let draft = StepDraft::new(id, place, StepWork::Function(body));
+        Step(Arc::new(StepDraft { is_of_period: I::is_of_period(), ..draft }))
     }
 }
 
@@ -204,6 +205,8 @@ pub(super) struct StepDraft {
     pub(super) signals: Vec<SignalDraft>,
     pub(super) placement: Placement,
     pub(super) description: Option<String>,
+    /// Whether its function takes a period.
+    pub(super) is_of_period: bool,
 }
 
 impl StepDraft {
@@ -224,6 +227,7 @@ impl StepDraft {
             signals: Vec::new(),
             placement: Placement::default(),
             description: None,
+            is_of_period: false,
         }
     }
 
