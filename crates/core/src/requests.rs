@@ -556,6 +556,24 @@ pub struct BackfillRequest {
     pub dry_run: bool,
 }
 
+impl BackfillRequest {
+    /// A backfill of what is missing, of normal priority and for no stated reason.
+    #[must_use]
+    pub fn of(id: BackfillId, workflow: WorkflowId, range: Range) -> BackfillRequest {
+        BackfillRequest {
+            id,
+            workflow,
+            range,
+            mode: BackfillMode::Missing,
+            priority: 0,
+            made_by: None,
+            arguments: Arguments::new(),
+            reason: None,
+            dry_run: false,
+        }
+    }
+}
+
 /// The most slots that an answer lists one by one.
 pub(crate) const LISTED: usize = 10_000;
 

@@ -24,6 +24,8 @@ pub mod kafka {
     };
 }
 
+/// Times, as all of the interface has them: in the version with which it was built.
+pub use jiff;
 pub use kelos_core::Config;
 pub use kelos_engine::clock::{Clock, system_clock};
 pub use kelos_engine::executor::{Executor, Executors, Reports, RunInput, Start};

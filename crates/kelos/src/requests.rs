@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use kelos::embed::{Calendar, Context, Period, Project, Rehearsal, Zone, job};
-//! use kelos::requests::{BackfillMode, BackfillRequest, Range};
+//! use kelos::requests::{BackfillRequest, Range};
 //!
 //! async fn visits(_: Context, day: Period, _: ()) -> Result<i64, String> {
 //!     Ok(day.hours())
@@ -14,15 +14,11 @@
 //! let days = Calendar::daily(Zone::parse("Europe/Paris")?);
 //! let project = Project::new("shop", "1.0").add(job("visits", visits).with(()).every(&days));
 //! let mut rehearsal = Rehearsal::at("2026-06-01T00:00Z", project)?;
+//! let march = Range::new("2026-03-01T00:00+01:00".parse()?, "2026-04-01T00:00+02:00".parse()?);
 //! let outcome = rehearsal.ask(BackfillRequest {
-//!     id: "march".parse()?,
-//!     workflow: "visits".parse()?,
-//!     range: Range::new("2026-03-01T00:00+01:00".parse()?, "2026-04-01T00:00+02:00".parse()?),
-//!     mode: BackfillMode::Missing,
 //!     priority: -1,
-//!     made_by: None, arguments: kelos::Arguments::new(),
 //!     reason: Some("a new definition of visits".to_owned()),
-//!     dry_run: false,
+//!     ..BackfillRequest::of("march".parse()?, "visits".parse()?, march)
 //! })?;
 //! assert_eq!(outcome.created.count, 31);
 //! rehearsal.run_until("2026-06-01T01:00Z")?;
@@ -35,6 +31,6 @@ pub use kelos_core::{
     InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, RepeatStep, Request, Rerun,
     RerunBackfill, Resume, ResumeBackfill, Skip, SlotList, StartAnswer, Tell,
 };
-pub use kelos_model::BackfillId;
+pub use kelos_model::{BackfillId, RunName};
 pub use kelos_model::backfill::BackfillMode;
 pub use kelos_model::ranges::Range;

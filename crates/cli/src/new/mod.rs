@@ -72,7 +72,7 @@ fn package_name(dir: &Path) -> Result<String, String> {
 }
 
 /// Names that the compiler, cargo or the project itself have taken.
-const RESERVED: [&str; 53] = [
+const RESERVED: [&str; 56] = [
     "abstract",
     "alloc",
     "as",
@@ -98,6 +98,7 @@ const RESERVED: [&str; 53] = [
     "if",
     "impl",
     "in",
+    "jiff",
     "kelos",
     "let",
     "loop",
@@ -113,6 +114,8 @@ const RESERVED: [&str; 53] = [
     "ref",
     "return",
     "self",
+    "serde",
+    "serde_json",
     "static",
     "std",
     "struct",

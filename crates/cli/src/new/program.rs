@@ -7,7 +7,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let project = project.folder(".kelos");
     let running = project.start().await?;
 
-    let greeting = running.run("greet", &"world").await?;
+    let greeting = running.run("greet", "world").await?;
     println!("{}", greeting.output::<String>()?);
 
     println!("orders are fetched each hour, the report is made at 6:00 UTC; Ctrl-C ends this");

@@ -79,7 +79,7 @@ impl SlotInput<'_> {
 }
 
 /// The input of a flow's run as its arguments: the fields of an object, anything else as one argument.
-pub(super) fn arguments_of(input: &impl Serialize) -> Result<Arguments, serde_json::Error> {
+pub(super) fn arguments_of(input: &(impl Serialize + ?Sized)) -> Result<Arguments, serde_json::Error> {
     Ok(match serde_json::to_value(input)? {
         Value::Null => Arguments::new(),
         Value::Object(fields) => fields.into_iter().collect(),
@@ -108,6 +108,10 @@ pub(super) fn json(arguments: &Arguments) -> Option<Cow<'_, str>> {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be the input of a function",
+    note = "the second argument is of a type that serde reads (`#[derive(serde::Deserialize)]`), or a `ScheduledTime`, `Period`, `AtTime<T>` or `InPeriod<T>`"
+)]
 pub trait Input: Sized + Send + 'static {
     /// Reads the input of a slot.
     ///

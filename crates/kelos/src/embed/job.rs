@@ -43,6 +43,7 @@ pub fn job<I, S, O, E, F>(id: &str, function: impl Fn(Context, I, S) -> F + Send
 where
     I: Input,
     O: Serialize,
+    E: Into<AnyError> + 'static,
     F: Future<Output = Result<O, E>> + Send + 'static,
 {
     Function(TypedFunction::new(id, Location::caller(), function))
@@ -650,6 +651,10 @@ impl<T: Input> AtTimes for InPeriod<T> {}
 ///
 /// let job = nightly(job("work", work).with(()));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a job with a cron expression takes a `ScheduledTime`, and this one takes `{Self}`",
+    note = "take `ScheduledTime`, or `AtTime<T>` for what other jobs gave besides; a job about periods has a calendar: `.every(&calendar)`"
+)]
 pub trait ByCron: AtTimes {}
 
 impl ByCron for ScheduledTime {}
@@ -668,6 +673,10 @@ impl<T: Input> ByCron for AtTime<T> {}
 ///
 /// let job = hourly(job("work", work).with(()));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "a job with a calendar takes a `Period`, and this one takes `{Self}`",
+    note = "take `Period`, or `InPeriod<T>` for what other jobs gave besides; a job at times has a cron expression: `.cron(\"0 6 * * *\")`"
+)]
 pub trait ByPeriods: AtTimes {}
 
 impl ByPeriods for Period {}

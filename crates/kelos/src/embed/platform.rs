@@ -40,6 +40,10 @@ use super::mistakes::Mistake;
 /// let train = job("train", train).with(()).on(Training(&cluster, 4)).on_demand();
 /// assert!(Project::new("models", "1.0").add(train).check().is_ok());
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no platform",
+    note = "take `&places`, `(&places, 2)` for two of them, or a tuple or list of platforms; what is scarce in a way of its own implements `Platform`"
+)]
 pub trait Platform {
     /// The parts that are taken, all at once.
     fn uses(&self) -> Vec<PlatformUse>;

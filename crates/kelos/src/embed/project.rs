@@ -100,6 +100,47 @@ impl std::fmt::Debug for Definition {
     }
 }
 
+/// What a project is made of: jobs and flows.
+///
+/// ```
+/// # use kelos::embed::{Context, job};
+/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
+/// use kelos::embed::{IntoDefinition, Project};
+///
+/// fn shop(work: impl IntoDefinition) -> Project {
+///     Project::new("shop", "1.0").add(work)
+/// }
+///
+/// assert_eq!(shop(job("work", work).with(()).once()).check()?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no job and no flow",
+    note = "a function becomes a job with its state: `job(\"name\", function).with(())`; a step becomes a flow by `flow(\"name\", step)`"
+)]
+pub trait IntoDefinition {
+    /// The definition.
+    fn into_definition(self) -> Definition;
+}
+
+impl IntoDefinition for Definition {
+    fn into_definition(self) -> Definition {
+        self
+    }
+}
+
+impl<I> IntoDefinition for Job<I> {
+    fn into_definition(self) -> Definition {
+        self.into()
+    }
+}
+
+impl IntoDefinition for Flow {
+    fn into_definition(self) -> Definition {
+        self.into()
+    }
+}
+
 impl<I> From<Job<I>> for Definition {
     fn from(job: Job<I>) -> Definition {
         Definition(job.draft)
@@ -257,8 +298,8 @@ impl Project {
     /// ```
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
-    pub fn add(mut self, definition: impl Into<Definition>) -> Project {
-        let Definition(mut job) = definition.into();
+    pub fn add(mut self, definition: impl IntoDefinition) -> Project {
+        let Definition(mut job) = definition.into_definition();
         self.processes.iter().for_each(|processes| job.may_use(processes));
         self.jobs.push(job);
         self
@@ -567,6 +608,7 @@ impl Project {
         let node = Node::start(config, store, runtime)?;
         functions.follow(node.handle().watch_commits());
         let once = self.once();
+        let flows = workflows.iter().filter(|one| one.flow.is_some()).map(|one| one.id.clone()).collect();
         // From here on a failure ends the engine.
         let mut running = RunningProject::new(self.name.clone(), node, functions, changes, temporary);
         // The texts of the program's files are not known; changed definitions are a deployment.
@@ -575,6 +617,7 @@ impl Project {
         #[cfg(feature = "kafka")]
         running.use_kafka(std::mem::take(&mut self.kafka));
         running.expect_signals(self.signals());
+        running.expect_flows(flows);
         running.start_once(once).await?;
         running.follow(self.planners());
         Ok(running)

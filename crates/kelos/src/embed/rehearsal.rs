@@ -295,7 +295,7 @@ impl Rehearsal {
     ///
     /// # Errors
     /// When there is no such job.
-    pub fn start(&mut self, job: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
+    pub fn start(&mut self, job: &str, input: &(impl Serialize + ?Sized)) -> Result<SlotRef, RehearsalError> {
         let json = serde_json::to_string(input).map_err(|error| unsound("the input", &error))?;
         let arguments = [(INPUT.to_owned(), json.into())].into();
         let (workflow, key, reason) = (id(job)?, None, None);

@@ -76,7 +76,7 @@ impl RehearsedFlow<'_> {
     ///
     /// # Errors
     /// When there is no such flow, or the text is no name.
-    pub fn start(&mut self, run: &str, input: &impl Serialize) -> Result<SlotRef, RehearsalError> {
+    pub fn start(&mut self, run: &str, input: &(impl Serialize + ?Sized)) -> Result<SlotRef, RehearsalError> {
         let key = RunName::new(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
         let arguments = arguments_of(input).map_err(|error| unsound("the input", &error))?;
         let (workflow, key) = (id(&self.flow)?, Some(key));
@@ -106,7 +106,7 @@ impl RehearsedFlow<'_> {
         &mut self,
         run: &str,
         (of, step): (&str, &str),
-        input: &impl Serialize,
+        input: &(impl Serialize + ?Sized),
     ) -> Result<SlotRef, RehearsalError> {
         let key = RunName::new(run).map_err(|error| unsound(&format!("the name \"{run}\""), &error))?;
         let arguments = arguments_of(input).map_err(|error| unsound("the input", &error))?;
@@ -197,7 +197,7 @@ impl RehearsedFlow<'_> {
     ///
     /// # Errors
     /// When the flow has no such signal, the value is not of its type, or the run is over.
-    pub fn signal(&mut self, run: &str, signal: &str, value: &impl Serialize) -> Result<(), RehearsalError> {
+    pub fn signal(&mut self, run: &str, signal: &str, value: &(impl Serialize + ?Sized)) -> Result<(), RehearsalError> {
         let request = self.signalled(run, signal, value)?;
         self.rehearsal.ask(request)
     }
@@ -223,7 +223,7 @@ impl RehearsedFlow<'_> {
         &mut self,
         run: &str,
         signal: &str,
-        value: &impl Serialize,
+        value: &(impl Serialize + ?Sized),
         after: Duration,
     ) -> Result<(), RehearsalError> {
         let ask = self.signalled(run, signal, value)?.into();
@@ -312,7 +312,7 @@ impl RehearsedFlow<'_> {
         self.rehearsal.why_slot(&slot)
     }
 
-    fn signalled(&mut self, run: &str, signal: &str, value: &impl Serialize) -> Result<SignalFlow, RehearsalError> {
+    fn signalled(&mut self, run: &str, signal: &str, value: &(impl Serialize + ?Sized)) -> Result<SignalFlow, RehearsalError> {
         let what = format!("the signal \"{signal}\"");
         let payload = serde_json::to_value(value).map_err(|error| unsound(&what, &error))?;
         let flow = id(&self.flow)?;

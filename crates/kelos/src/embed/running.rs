@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kelos_core::{FireRequest, Pause, Request, Resume};
+use kelos_core::{Pause, Request, Resume};
 use kelos_engine::{AskError, Handle, Status};
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 
 use super::changes::Changes;
 use super::function::FunctionExecutor;
-use super::input::INPUT;
 use super::outcome;
 use super::output::{self, OutputError};
 use super::scheduler::OwnPlanner;
@@ -56,6 +55,17 @@ pub enum RequestError {
         job: String,
         /// The reason.
         source: serde_json::Error,
+    },
+    /// It is a flow, whose runs are started under names.
+    #[error("start the job \"{0}\": it is a flow; start it by `running.flow(\"{0}\").start(name, &input)`")]
+    IsFlow(String),
+    /// The output of a run can't be read.
+    #[error("read the output of {slot}: {reason}")]
+    Output {
+        /// The slot.
+        slot: SlotRef,
+        /// The reason.
+        reason: String,
     },
     /// The name is no id of a flow.
     #[error("find the flow \"{0}\": no flow has this id")]
@@ -212,6 +222,7 @@ pub struct RunningProject {
     planning: Mutex<JoinSet<()>>,
     changes: Changes,
     signals: SignalTypes,
+    flows: BTreeSet<WorkflowId>,
     #[cfg(feature = "kafka")]
     kafka: Vec<Kafka>,
     /// The folder for the files of its runs, if it goes with the project.
@@ -263,10 +274,20 @@ impl RunningProject {
             planning,
             changes,
             signals,
+            flows: BTreeSet::new(),
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
             folder,
         }
+    }
+
+    /// Says which of its jobs are flows.
+    pub(super) fn expect_flows(&mut self, flows: BTreeSet<WorkflowId>) {
+        self.flows = flows;
+    }
+
+    pub(super) fn is_flow(&self, id: &WorkflowId) -> bool {
+        self.flows.contains(id)
     }
 
     /// Says what the signals of its flows are to be.
@@ -394,14 +415,9 @@ impl RunningProject {
     /// ```
     ///
     /// # Errors
-    /// When there is no such job, or the engine refuses.
-    pub async fn start(&self, job: &str, input: &impl Serialize) -> Result<SlotRef, RequestError> {
-        let workflow = known(job)?;
-        let json =
-            serde_json::to_string(input).map_err(|source| RequestError::Input { job: job.to_owned(), source })?;
-        let arguments = [(INPUT.to_owned(), json.into())].into();
-        let request = FireRequest { workflow, arguments, key: None, priority: 0, unconstrained: false, reason: None };
-        Ok(self.ask(request).await?.slot)
+    /// When there is no such job, it is a flow or a job at times, or the engine refuses.
+    pub async fn start(&self, job: &str, input: &(impl Serialize + ?Sized)) -> Result<SlotRef, RequestError> {
+        self.job(job).start(input).await
     }
 
     /// Waits for the end of a slot: also for one that somebody else started, or that began before a restart.
@@ -461,7 +477,7 @@ impl RunningProject {
     ///
     /// # Errors
     /// When there is no such job, the engine refuses, or ends.
-    pub async fn run(&self, job: &str, input: &impl Serialize) -> Result<EndedSlot, RequestError> {
+    pub async fn run(&self, job: &str, input: &(impl Serialize + ?Sized)) -> Result<EndedSlot, RequestError> {
         let slot = self.start(job, input).await?;
         self.end(&slot).await
     }
@@ -686,6 +702,6 @@ impl RunningProject {
     }
 }
 
-fn known(job: &str) -> Result<WorkflowId, RequestError> {
+pub(super) fn known(job: &str) -> Result<WorkflowId, RequestError> {
     WorkflowId::new(job).map_err(|_| RequestError::Job(job.to_owned()))
 }

@@ -90,7 +90,7 @@ impl<'p> RunningFlow<'p> {
     ///
     /// # Errors
     /// When there is no such flow, the name is none, or the engine refuses.
-    pub async fn start(&self, run: &str, input: &impl Serialize) -> Result<SlotRef, RequestError> {
+    pub async fn start(&self, run: &str, input: &(impl Serialize + ?Sized)) -> Result<SlotRef, RequestError> {
         let workflow = self.workflow()?;
         let key = RunName::new(run).map_err(|error| self.unnamed(run, error))?;
         let arguments = arguments_of(input).map_err(|source| RequestError::Input { job: self.id.clone(), source })?;
@@ -119,7 +119,7 @@ impl<'p> RunningFlow<'p> {
         &self,
         run: &str,
         (of, step): (&str, &str),
-        input: &impl Serialize,
+        input: &(impl Serialize + ?Sized),
     ) -> Result<SlotRef, RequestError> {
         let key = RunName::new(run).map_err(|error| self.unnamed(run, error))?;
         let step = flow_run::step_of(&self.slot(of)?, step).map_err(|error| self.unnamed(step, error))?;
@@ -155,7 +155,7 @@ impl<'p> RunningFlow<'p> {
         &self,
         run: &str,
         step: (&str, &str),
-        input: &impl Serialize,
+        input: &(impl Serialize + ?Sized),
     ) -> Result<FlowRun, RequestError> {
         self.start_step(run, step, input).await?;
         self.end(run).await
@@ -191,7 +191,7 @@ impl<'p> RunningFlow<'p> {
     ///
     /// # Errors
     /// When there is no such flow, the name is none, the engine refuses, or ends.
-    pub async fn run(&self, run: &str, input: &impl Serialize) -> Result<FlowRun, RequestError> {
+    pub async fn run(&self, run: &str, input: &(impl Serialize + ?Sized)) -> Result<FlowRun, RequestError> {
         self.start(run, input).await?;
         self.end(run).await
     }
@@ -225,7 +225,7 @@ impl<'p> RunningFlow<'p> {
     ///
     /// # Errors
     /// When the flow has no such signal, the value is not of its type, or the run is over.
-    pub async fn signal(&self, run: &str, signal: &str, value: &impl Serialize) -> Result<(), RequestError> {
+    pub async fn signal(&self, run: &str, signal: &str, value: &(impl Serialize + ?Sized)) -> Result<(), RequestError> {
         let unfit = |reason: String| RequestError::Signal { signal: signal.to_owned(), reason };
         let payload: Value = serde_json::to_value(value).map_err(|error| unfit(error.to_string()))?;
         self.project.signals().check(&self.workflow()?, signal, &payload).map_err(unfit)?;

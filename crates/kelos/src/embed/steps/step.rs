@@ -59,6 +59,7 @@ pub fn step<I, S, O, E, F>(
 where
     I: Input,
     O: Serialize,
+    E: Into<Box<dyn Error + Send + Sync>> + 'static,
     F: Future<Output = Result<O, E>> + Send + 'static,
 {
     StepFunction(TypedFunction::new(id, Location::caller(), function))
