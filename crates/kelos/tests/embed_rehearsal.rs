@@ -512,6 +512,23 @@ fn a_job_reads_what_those_gave_that_it_depends_on() {
     assert_eq!(rehearsal.lines("sum", "2026-03-28T00:00Z").unwrap(), ["24 hours"]);
 }
 
+#[derive(serde::Deserialize)]
+struct Counts {
+    count: Vec<u64>,
+}
+
+#[test]
+fn an_output_that_is_no_struct_is_one_in_a_list_too() {
+    let count = async |_: Context, hour: Period, ()| Ok::<_, String>(hour.start.as_second() / 3600 % 24);
+    let sum = async |_: Context, day: InPeriod<Counts>, ()| Ok::<u64, String>(day.input.count.iter().sum());
+    let count = job("count", count).with(()).every(&Calendar::hourly());
+    let sum = job("sum", sum).with(()).every(&Calendar::daily(Zone::utc())).covers(&count);
+    let project = Project::new("shop", "1.0").add(count).add(sum);
+    let mut rehearsal = Rehearsal::at("2026-03-28T00:00Z", project).unwrap();
+    rehearsal.run_until("2026-03-29T00:01Z").unwrap();
+    assert_eq!(rehearsal.output::<u64>("sum", "2026-03-28T00:00Z").unwrap(), 276);
+}
+
 #[test]
 fn what_does_not_fit_is_the_end_and_says_where() {
     let extract = async |_: Context, _: ScheduledTime, ()| Ok::<_, String>(serde_json::json!({ "rows": "many" }));

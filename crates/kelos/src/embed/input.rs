@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::output::OUTPUT;
+
 /// The argument that has the input of a job on demand, as JSON.
 pub(super) const INPUT: &str = "input";
 
@@ -149,11 +151,38 @@ pub(super) fn read_inputs<'a, T: DeserializeOwned + 'static>(
         return serde_json::from_value(Value::Null).map_err(|error| error.to_string());
     }
     let inputs: Map<String, Value> = inputs.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let bare = with_bare_outputs(&inputs);
+    let whole = read_object(inputs);
+    match bare {
+        // Both forms are taken: the one that is stored, and the one that the other function returned.
+        Some(bare) if whole.is_err() => read_object(bare),
+        _ => whole,
+    }
+}
+
+fn read_object<T: DeserializeOwned>(inputs: Map<String, Value>) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(inputs.clone())).map_err(|error| {
         let (path, given) = (error.path().to_string(), Value::Object(inputs).to_string());
         let place = if path == "." { String::new() } else { format!("at {path}: ") };
         format!("{place}{}: {}", error.into_inner(), shortened(&given))
     })
+}
+
+/// The same with lists of outputs that are no structs as the functions returned them; none where there are no such lists.
+fn with_bare_outputs(inputs: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let bare = |item: &Value| item.as_object().filter(|one| one.len() == 1)?.get(OUTPUT).cloned();
+    let list = |value: &Value| {
+        let items = value.as_array().filter(|items| !items.is_empty())?;
+        items.iter().map(bare).collect::<Option<Vec<Value>>>().map(Value::Array)
+    };
+    let mut is_changed = false;
+    let mut changed = |value: &Value| {
+        let list = list(value);
+        is_changed |= list.is_some();
+        list.unwrap_or_else(|| value.clone())
+    };
+    let all = inputs.iter().map(|(name, value)| (name.clone(), changed(value))).collect();
+    is_changed.then_some(all)
 }
 
 fn shortened(json: &str) -> String {

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// The name under which what is no struct is given.
-const OUTPUT: &str = "output";
+pub(super) const OUTPUT: &str = "output";
 
 /// An output that can't be read. Messages complete "failed to …".
 ///

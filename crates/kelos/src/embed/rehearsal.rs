@@ -492,7 +492,10 @@ impl Rehearsal {
     pub(super) fn why_slot(&mut self, slot: &SlotRef) -> Result<String, RehearsalError> {
         let inspection = self.ask(Inspect { slot: slot.clone() }).ok();
         let account = read_why(&*self.reader, slot, self.now, true, inspection.as_ref())?;
-        Ok(std::iter::once(account.headline).chain(account.blockers).collect::<Vec<_>>().join("; "))
+        let run = account.runs.last().filter(|_| account.state == Some(SlotState::Running));
+        let note = run.and_then(|run| self.stage.note(&run.leader()));
+        let words = std::iter::once(account.headline).chain(account.blockers).chain(note);
+        Ok(words.collect::<Vec<_>>().join("; "))
     }
 }
 

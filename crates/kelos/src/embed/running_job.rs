@@ -1,7 +1,7 @@
 //! Starts of a job on demand under a name and with a priority, and looks at slots of a program that runs.
 
-use kelos_core::{FireRequest, Inspect};
-use kelos_executors::local::{LogLine, LocalError};
+use kelos_core::FireRequest;
+use kelos_executors::local::{LocalError, LogLine};
 use kelos_explain::why;
 use kelos_model::SlotRef;
 use kelos_model::key::RunName;
@@ -71,9 +71,7 @@ impl RunningProject {
     /// # Errors
     /// When the store can't be read.
     pub async fn why(&self, slot: &SlotRef) -> Result<String, RequestError> {
-        // The scheduler knows of lines and holders what is not stored.
-        let inspection = self.ask(Inspect { slot: slot.clone() }).await.ok();
-        let account = why::read(&**self.reader(), slot, self.handle().now(), true, inspection.as_ref())?;
+        let account = why::why(self.handle(), slot, None).await?;
         Ok(std::iter::once(account.headline).chain(account.blockers).collect::<Vec<_>>().join("; "))
     }
 

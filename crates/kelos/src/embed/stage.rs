@@ -260,6 +260,11 @@ impl RehearsalStage {
         }
     }
 
+    /// The words for what a live function waits for, or its progress.
+    pub(super) fn note(&self, run: &RunId) -> Option<String> {
+        self.calls.values().find(|live| live.run == *run)?.call.context().note()
+    }
+
     pub(super) fn answer(&self, now: Timestamp, probe: Probe) -> Input {
         let is_there = match &probe {
             Probe::Path { uri, .. } => self.paths.contains(uri),
