@@ -6,13 +6,17 @@
 //! Without features this is the engine alone, with a store in memory and local files: no JavaScript, no HTTP, no client of any
 //! server, and nothing is read from the environment. `full` has all that the server of Kelos needs.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "embed")]
 pub mod embed;
 #[cfg(feature = "node")]
+#[doc(hidden)]
 pub mod history;
 #[cfg(feature = "node")]
 mod node;
 #[cfg(feature = "nodes")]
+#[doc(hidden)]
 pub mod nodes;
 pub mod requests;
 

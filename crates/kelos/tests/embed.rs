@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kelos::embed::{Context, EndedSlot, Places, Project, Retry, RunningProject, ScheduledTime, job};
-use kelos::{RunId, SlotState};
+use kelos::embed::{Context, EndedSlot, Places, Project, Retry, RunningProject, ScheduledTime, flow, job, step};
+use kelos::{MemoryStore, RunId, SlotState};
 use kelos_core::Kill;
 use kelos_executors::local::read_log;
 use kelos_executors::run_ref;
 use kelos_model::Actor;
+use kelos_store::SlotFilter;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
 struct Order {
@@ -310,6 +312,88 @@ fn a_lock_is_held_by_one_run_at_a_time() {
         for slot in slots {
             assert!(running.end(&slot).await.unwrap().is_success());
         }
+        running.stop().await;
+    });
+}
+
+#[test]
+fn a_named_start_is_one_run_and_a_priority_is_its_place_in_line() {
+    run(async {
+        let place = Places::new("place", 1);
+        let (began, order) = (Arc::new(Semaphore::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let state = (began.clone(), order.clone());
+        let work = async |context: Context, number: u32, (began, order): (Arc<Semaphore>, Arc<Mutex<Vec<u32>>>)| {
+            context.log(format!("number {number}"));
+            order.lock().unwrap().push(number);
+            began.acquire().await.unwrap().forget();
+            Ok::<_, String>(number)
+        };
+        let project = Project::new("shop", "1.0")
+            .add(job("work", work).with(state).on(&place).on_demand())
+            .add(flow("steps", step("one", async |_: Context, (): (), ()| Ok::<_, String>(())).with(())));
+        let running = project.start().await.unwrap();
+        let work = || running.job("work");
+        let first = work().start(&1).await.unwrap();
+        let slots = [
+            work().named("order-2").start(&2).await.unwrap(),
+            work().named("order-3").priority(5).start(&3).await.unwrap(),
+        ];
+        assert_eq!(slots[0].to_string(), "work@.order-2");
+        assert_eq!(work().named("order-2").start(&9).await.unwrap(), slots[0]);
+        let why = running.why(&slots[0]).await.unwrap();
+        assert!(why.contains("permits of pool place are held by work@"), "{why}");
+        assert_eq!(running.lines(&slots[0]).await.unwrap(), [""; 0]);
+        began.add_permits(3);
+        for slot in slots.iter().chain([&first]) {
+            assert!(running.end(slot).await.unwrap().is_success());
+        }
+        assert_eq!(*order.lock().unwrap(), [1, 3, 2]);
+        assert_eq!(running.lines(&slots[1]).await.unwrap(), ["number 3"]);
+        let refused = work().named("two words").start(&1).await.unwrap_err().to_string();
+        assert!(refused.contains("\"two words\" can't name a run"), "{refused}");
+        let refused = running.start("steps", &()).await.unwrap_err().to_string();
+        assert!(refused.starts_with("start the job \"steps\": it is a flow; start it by `running.flow("), "{refused}");
+        running.stop().await;
+    });
+}
+
+#[test]
+fn a_text_is_an_input_as_it_is() {
+    run(async {
+        let greet = async |_: Context, name: String, ()| Ok::<_, String>(format!("hello {name}"));
+        let project = Project::new("hello", "1.0").add(job("greet", greet).with(()).on_demand());
+        let running = project.start().await.unwrap();
+        assert_eq!(running.run("greet", "Ann").await.unwrap().output::<String>().unwrap(), "hello Ann");
+        running.stop().await;
+    });
+}
+
+#[test]
+fn a_bounded_memory_forgets_what_ended_long_ago() {
+    run(async {
+        let double = async |_: Context, number: u32, ()| Ok::<_, String>(2 * number);
+        let project = Project::new("sums", "1.0").store(MemoryStore::keeping(500));
+        let project = project.add(job("double", double).with(()).on_demand());
+        let running = project.start().await.unwrap();
+        let first = running.start("double", &0).await.unwrap();
+        let mut last = first.clone();
+        for hundred in 0..8 {
+            let mut slots = Vec::new();
+            for number in 0..100 {
+                slots.push(running.start("double", &(100 * hundred + number)).await.unwrap());
+            }
+            for (number, slot) in slots.iter().enumerate() {
+                let number = 100 * hundred + u32::try_from(number).unwrap();
+                assert_eq!(running.end(slot).await.unwrap().output::<u32>().unwrap(), 2 * number);
+                last = slot.clone();
+            }
+        }
+        let reader = running.reader();
+        assert!(reader.slot(&first).unwrap().is_none() && reader.slot(&last).unwrap().is_some());
+        let gone = running.end(&first).await.unwrap_err().to_string();
+        assert!(gone.ends_with("it ended long ago and was forgotten, or never was"), "{gone}");
+        let slots = reader.slot_counts(&SlotFilter::default()).unwrap().values().sum::<u64>();
+        assert!((500..=550).contains(&slots), "{slots} slots");
         running.stop().await;
     });
 }

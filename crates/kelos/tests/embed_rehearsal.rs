@@ -296,6 +296,8 @@ fn a_parked_function_waits_while_time_passes() {
     let state = |rehearsal: &Rehearsal| rehearsal.state("ask", "2026-03-28T06:00Z").unwrap();
     assert_eq!(state(&rehearsal), Some(SlotState::Running));
     assert_eq!(rehearsal.lines("ask", "2026-03-28T06:00Z").unwrap(), ["asked"]);
+    let why = rehearsal.why("ask", "2026-03-28T06:00Z").unwrap();
+    assert!(why.ends_with("; waits for the approval"), "{why}");
     approval.notify_one();
     rehearsal.run_until("2026-03-28T11:00Z").unwrap();
     assert_eq!(state(&rehearsal), Some(SlotState::Succeeded));

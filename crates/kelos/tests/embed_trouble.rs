@@ -326,3 +326,19 @@ fn who_waits_for_an_end_is_told_of_a_stop() {
         assert!(told.contains("the scheduler has ended"), "{told}");
     });
 }
+
+#[test]
+fn the_jobs_of_another_project_are_removed_by_consent_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = |name: &str| Project::new(name, "1.0").folder(folder.path());
+    run(async {
+        let count = job("count", asked).with(()).on_demand();
+        project("shop").add(count).start().await.unwrap().stop().await;
+        let refused = project("webshop").start().await.err().map(|error| error.to_string()).unwrap();
+        assert!(refused.starts_with("start the project \"webshop\": what is stored has the jobs of \"shop\""), "{refused}");
+        let running = project("webshop").replaces("shop").start().await.unwrap();
+        assert_eq!(running.changes().to_string(), "removed: count");
+        running.stop().await;
+        project("webshop").start().await.unwrap().stop().await;
+    });
+}

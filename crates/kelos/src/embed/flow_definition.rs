@@ -115,7 +115,7 @@ impl Flow {
     }
 
     /// Runs its steps only on workers that have these labels, all of them, but for steps that name others. For projects that
-    /// [work for a server](super::Project::work_for).
+    /// work for a server by `Project::work_for`.
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};
@@ -128,7 +128,7 @@ impl Flow {
     }
 
     /// The treatment of the runs of its steps when the program that has one is lost. For projects that
-    /// [work for a server](super::Project::work_for).
+    /// work for a server by `Project::work_for`.
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};

@@ -255,7 +255,7 @@ impl<I> Job<I> {
         self
     }
 
-    /// Runs it only on workers that have these labels, all of them. For projects that [work for a server](super::Project::work_for).
+    /// Runs it only on workers that have these labels, all of them. For projects that work for a server by `Project::work_for`.
     ///
     /// ```
     /// # use kelos::embed::{Context, job};
@@ -268,7 +268,7 @@ impl<I> Job<I> {
         self
     }
 
-    /// The treatment of its run when the program that has it is lost. For projects that [work for a server](super::Project::work_for).
+    /// The treatment of its run when the program that has it is lost. For projects that work for a server by `Project::work_for`.
     ///
     /// ```
     /// # use kelos::embed::{Context, job};

@@ -4,6 +4,9 @@
 //! inside of this program, on a store in memory or in a folder. What is defined here stands in the same graph, log and pages as
 //! scripts, event schedules and jobs with ids.
 //!
+//! [`Job`] and [`Project`] are what a program defines; [`kelos::Job`](crate::Job) and [`kelos::Project`](crate::Project) are parts of definitions
+//! as they are stored. In answers a job is a *workflow*, and what is run at one time of it, or by one start, is a *slot*.
+//!
 //! ```
 //! use kelos::embed::{Context, Project, Retry, job};
 //! use std::time::Duration;
@@ -43,6 +46,7 @@ mod command;
 mod context;
 mod draft;
 mod failure;
+mod finite;
 mod flow_definition;
 mod flow_run;
 mod function;

@@ -7,6 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::finite::has_odd_number;
+
 /// The name under which what is no struct is given.
 pub(super) const OUTPUT: &str = "output";
 
@@ -46,6 +48,9 @@ pub enum OutputError {
 /// In words, when it can't be JSON, or is too large to be kept.
 pub(super) fn of<T: Serialize>(given: &T, slot: &SlotRef) -> Result<Option<Map<String, Value>>, String> {
     let value = serde_json::to_value(given).map_err(|error| format!("its output can't be JSON: {error}"))?;
+    if has_odd_number(given) {
+        return Err("its output can't be JSON: a number is not finite; return an `Option`".to_owned());
+    }
     let name = || slot.key.step().map_or_else(|| OUTPUT.to_owned(), |step| formatted_key(step.step()));
     let object = match value {
         Value::Null => return Ok(None),
@@ -110,6 +115,14 @@ mod tests {
         assert_eq!(of(&()).unwrap(), None);
         read::<()>("s", None).unwrap();
         assert_eq!(read::<u32>("s", None).unwrap_err().to_string(), "read the output of s: it gave none");
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_no_output() {
+        let words = "its output can't be JSON: a number is not finite; return an `Option`";
+        assert_eq!(of(&f64::NAN).unwrap_err(), words);
+        assert_eq!(of(&vec![1.0, f64::INFINITY]).unwrap_err(), words);
+        assert_eq!(of(&None::<f64>).unwrap(), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use kelos_kafka::Kafka;
 use kelos_model::mistakes::deadlocks;
 use kelos_model::sharing::Shares;
 use kelos_model::time::{Schedule, resolve};
-use kelos_model::workflow::{ProjectVersion, WorkflowRow};
+use kelos_model::workflow::{ProjectVersion, Provenance, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
 use kelos_store::{Journal, MemoryStore, Queries, StoreError};
 use serde_json::Value;
@@ -75,6 +75,8 @@ pub struct Project {
     /// The declaration of its shares, as it was given.
     shares: Value,
     confirm_above: Option<u64>,
+    /// The projects whose jobs may be removed.
+    replaces: Vec<String>,
     #[cfg(feature = "kafka")]
     kafka: Vec<Kafka>,
 }
@@ -207,6 +209,17 @@ pub enum StartError {
         /// The process and the machine of the other one: `4711@host`. Empty where it is not known.
         holder: String,
     },
+    /// What is stored is of another project, whose jobs would be removed.
+    #[error(
+        "start the project \"{project}\": what is stored has the jobs of \"{other}\", which would be removed; use another folder, or let it \
+         take their place: `.replaces(\"{other}\")`"
+    )]
+    Other {
+        /// The name of this one.
+        project: String,
+        /// The name of the other one.
+        other: String,
+    },
     /// The engine does not answer.
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -251,6 +264,7 @@ impl Project {
             processes: None,
             shares: Value::Null,
             confirm_above: None,
+            replaces: Vec::new(),
             #[cfg(feature = "kafka")]
             kafka: Vec::new(),
         }
@@ -394,6 +408,17 @@ impl Project {
     #[must_use]
     pub fn confirm_above(mut self, slots: u64) -> Project {
         self.confirm_above = Some(slots);
+        self
+    }
+
+    /// Lets it take the place of a project of another name in the same folder, whose jobs are removed. Without it, such a start is refused.
+    ///
+    /// ```
+    /// let project = kelos::embed::Project::new("webshop", "2.0").replaces("shop");
+    /// ```
+    #[must_use]
+    pub fn replaces(mut self, project: &str) -> Project {
+        self.replaces.push(project.to_owned());
         self
     }
 
@@ -590,7 +615,9 @@ impl Project {
         let (folder, temporary) = self.place()?;
         let kept = self.folder.clone();
         let store = self.open(&folder)?;
-        let changes = self.changes_beside(&workflows, &store.reader().workflows(None)?);
+        let rows = store.reader().workflows(None)?;
+        self.check_others(&rows)?;
+        let changes = self.changes_beside(&workflows, &rows);
         if let Some(limit) = self.confirm_above.filter(|limit| changes.past.opened() > *limit) {
             return Err(StartError::Unconfirmed { limit, changes: Box::new(changes) });
         }
@@ -652,6 +679,17 @@ impl Project {
     pub(super) fn planners(&self) -> BTreeMap<WorkflowId, OwnPlanner> {
         let planner = |job: &JobDraft| Some((WorkflowId::new(&job.id).ok()?, job.planner()?.clone()));
         self.jobs.iter().filter_map(planner).collect()
+    }
+
+    /// Refuses to remove the jobs of another project.
+    fn check_others(&self, rows: &[WorkflowRow]) -> Result<(), StartError> {
+        let of_program = |row: &&WorkflowRow| row.present && row.definition.provenance() == Provenance::Code;
+        let replaced = |project: &String| *project == self.name || self.replaces.contains(project);
+        let mut others = rows.iter().filter(of_program).map(|row| &row.definition.project);
+        match others.find(|project| !replaced(project)) {
+            Some(other) => Err(StartError::Other { project: self.name.clone(), other: other.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Refuses what acts only where a server hands runs to workers.

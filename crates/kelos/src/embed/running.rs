@@ -8,7 +8,7 @@ use kelos_engine::{AskError, Handle, Status};
 #[cfg(feature = "kafka")]
 use kelos_kafka::Kafka;
 use kelos_model::workflow::{About, DefinitionVersion};
-use kelos_model::{Actor, Run, SlotRef, SlotState, WorkflowId};
+use kelos_model::{Actor, Run, SlotKey, SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,6 +100,9 @@ pub enum RequestError {
     #[cfg(feature = "kafka")]
     #[error("find the Kafka cluster \"{0}\": the project was given none of this name")]
     Kafka(String),
+    /// A slot that was started is not there any more.
+    #[error("find {0}: it ended long ago and was forgotten, or never was")]
+    Gone(SlotRef),
     /// The engine ended before the slot did.
     #[error("wait for the end of {0}: the scheduler has ended")]
     Stopped(SlotRef),
@@ -437,11 +440,14 @@ impl RunningProject {
     /// ```
     ///
     /// # Errors
-    /// When the store can't be read, or the engine ends.
+    /// When the slot is not there, the store can't be read, or the engine ends.
     pub async fn end(&self, slot: &SlotRef) -> Result<EndedSlot, RequestError> {
         let (mut commits, mut status) = (self.handle().watch_commits(), self.handle().watch_status());
         loop {
             let state = self.reader().slot(slot)?.map(|slot| slot.state);
+            if state.is_none() && matches!(slot.key, SlotKey::Moment(_)) {
+                return Err(RequestError::Gone(slot.clone()));
+            }
             if let Some(state) = state.filter(|state| state.is_final()) {
                 let run = self.reader().slot_runs(slot)?.pop();
                 let version = self.reader().run_versions(run.as_slice())?.pop().flatten();
