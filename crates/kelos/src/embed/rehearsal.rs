@@ -99,7 +99,8 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// A project at a moment such as `2026-03-28T00:00Z`. Times before it do not count.
+    /// A project at a moment such as `2026-03-28T00:00Z`. Times before it count only where a job [catches up](super::Job::catch_up) with all of
+    /// them, which are those of a week.
     ///
     /// ```
     /// # use kelos::embed::{Context, Project, Rehearsal, ScheduledTime, job};
