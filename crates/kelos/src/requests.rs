@@ -31,6 +31,6 @@ pub use kelos_core::{
     InspectCapacity, Kill, MarkSuccess, Pause, PauseBackfill, PrioritiseBackfill, RepeatStep, Request, Rerun,
     RerunBackfill, Resume, ResumeBackfill, Skip, SlotList, StartAnswer, Tell,
 };
-pub use kelos_model::{BackfillId, RunName};
 pub use kelos_model::backfill::BackfillMode;
 pub use kelos_model::ranges::Range;
+pub use kelos_model::{BackfillId, RunName};

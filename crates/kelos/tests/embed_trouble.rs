@@ -335,7 +335,10 @@ fn the_jobs_of_another_project_are_removed_by_consent_only() {
         let count = job("count", asked).with(()).on_demand();
         project("shop").add(count).start().await.unwrap().stop().await;
         let refused = project("webshop").start().await.err().map(|error| error.to_string()).unwrap();
-        assert!(refused.starts_with("start the project \"webshop\": what is stored has the jobs of \"shop\""), "{refused}");
+        assert!(
+            refused.starts_with("start the project \"webshop\": what is stored has the jobs of \"shop\""),
+            "{refused}"
+        );
         let running = project("webshop").replaces("shop").start().await.unwrap();
         assert_eq!(running.changes().to_string(), "removed: count");
         running.stop().await;

@@ -312,7 +312,12 @@ impl RehearsedFlow<'_> {
         self.rehearsal.why_slot(&slot)
     }
 
-    fn signalled(&mut self, run: &str, signal: &str, value: &(impl Serialize + ?Sized)) -> Result<SignalFlow, RehearsalError> {
+    fn signalled(
+        &mut self,
+        run: &str,
+        signal: &str,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<SignalFlow, RehearsalError> {
         let what = format!("the signal \"{signal}\"");
         let payload = serde_json::to_value(value).map_err(|error| unsound(&what, &error))?;
         let flow = id(&self.flow)?;

@@ -13,7 +13,7 @@ use kelos_model::{PoolId, PoolUse, Workflow, WorkflowId};
 use super::draft::JobDraft;
 use super::mistakes::Mistake;
 
-/// The definitions of a project beside what they were made of.
+/// The definitions of a project, and the jobs they were made of.
 pub(super) struct JobsTogether<'p> {
     pub(super) jobs: &'p [JobDraft],
     pub(super) workflows: &'p [Workflow],
@@ -94,7 +94,9 @@ impl JobsTogether<'_> {
             }
             _ => (
                 format!("a time that \"{other}\" does not have"),
-                format!("give both the same times, or wait for all periods that its own intersects: `.covers(\"{other}\")`"),
+                format!(
+                    "give both the same times, or wait for all periods that its own intersects: `.covers(\"{other}\")`"
+                ),
             ),
         };
         let words = format!("{who}: its slot {slot} waits for {other}@{awaited}, {never}");
