@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use kelos_door_celos::deploy::{self, Bundle, DeployError, DeploymentPlan, HDFS_ROOT, ProjectName, Site};
+use kelos_door_celos::deploy::{
+    self, Bundle, BundleScripts, DeployError, DeploymentPlan, HDFS_ROOT, ProjectName, Site,
+};
 use kelos_wire::{BundleDto, Code, DeploymentDto, FileChangeDto, SlotEffectDto};
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ use crate::failure::Failure;
 use crate::folder::problem_lines;
 use crate::options::Door;
 use crate::render;
+use crate::terminal::shown_line;
 use crate::text::{self as words, count};
 use crate::trust::storage_config;
 
@@ -42,7 +45,7 @@ pub(crate) struct DeployArgs {
     /// Name of the project
     #[arg(long, value_name = "NAME", alias = "workflow-name")]
     workflow_name: String,
-    /// Deployment directory: workflow.js, defaults.js, hdfs/
+    /// Deployment directory: workflow.js and defaults.js, or workflows/ and defaults/; hdfs/ for Oozie
     #[arg(long, value_name = "PATH", alias = "deploy-dir", value_hint = clap::ValueHint::DirPath)]
     deploy_dir: Option<PathBuf>,
     /// Target file, as a file: or sftp: URL. Without it, the server deploys into its own folders
@@ -63,6 +66,9 @@ pub(crate) struct DeployArgs {
 
 /// The user for `sftp:` URLs, as Celos's tool takes it.
 const USER: &str = "CELOS_CI_USERNAME";
+
+/// Changed lines of a file that a plan prints.
+const SHOWN_LINES: usize = 40;
 
 /// Larger projects go by a target file.
 const LARGEST_UPLOAD: u64 = 40 << 20;
@@ -227,11 +233,18 @@ fn body(args: &DeployArgs, bundle: &Bundle) -> Result<BundleDto, Failure> {
         read.map(|bytes| (path.clone(), BASE64.encode(bytes)))
     };
     let files = files.map(|files| files.iter().map(encoded).collect::<Result<BTreeMap<_, _>, _>>()).transpose()?;
-    Ok(BundleDto {
-        workflow: bundle.workflow.clone(),
-        defaults: bundle.defaults.clone(),
-        hdfs: files,
-        hdfs_root: args.hdfs_root.clone(),
+    let hdfs_root = args.hdfs_root.clone();
+    Ok(match &bundle.scripts {
+        BundleScripts::Single { workflow, defaults } => BundleDto {
+            workflow: Some(workflow.clone()),
+            defaults: defaults.clone(),
+            files: None,
+            hdfs: files,
+            hdfs_root,
+        },
+        BundleScripts::Several(several) => {
+            BundleDto { workflow: None, defaults: None, files: Some(several.paths()), hdfs: files, hdfs_root }
+        }
     })
 }
 
@@ -294,6 +307,14 @@ fn say_files(plan: &DeploymentDto) {
         table.add_row([file.change.to_string(), file.place.clone(), size(file)]);
     }
     render::print(table);
+    for file in plan.files.iter().filter(|file| !file.diff.is_empty()) {
+        words::line(format!("lines of {}:", file.place));
+        file.diff.iter().take(SHOWN_LINES).for_each(|line| words::line(format!("  {}", shown_line(line))));
+        let more = file.diff.len().saturating_sub(SHOWN_LINES) + file.diff_more;
+        if more > 0 {
+            words::line(format!("  and {} more", count(more, "line")));
+        }
+    }
 }
 
 /// `+3 -1 lines`, or how long it is.

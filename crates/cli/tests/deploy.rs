@@ -117,6 +117,30 @@ fn a_server_that_may_deploys_into_its_own_folders() {
 }
 
 #[test]
+fn what_init_writes_is_deployed_with_all_its_files() {
+    let folder = folder();
+    run_in(folder.path(), &["init", "shop"]).ok();
+    folder.write("shop/workflows/days.js", "kelos.workflow(\"days\", {schedule: celos.calendar(\"business\", {holidays: \"holidays.txt\"}), command: [\"true\"]});");
+    folder.write("shop/defaults/holidays.txt", "2026-12-25\n");
+    folder.write("served/workflows/.keep", "");
+    folder.write("served/defaults/.keep", "");
+    let dir = folder.path().join("served");
+    let server = Server::start(&dir, &["up", "--port", "0", "--allow-deploy"], "Stop with Ctrl-C");
+    let words = ["deploy", "--workflowName", "shop", "--deployDir", "shop", "--server", server.address()];
+    let plan = run_in(folder.path(), &[&words[..], &["--plan"]].concat()).ok();
+    assert!(plan.contains("workflow days of shop is new") || plan.contains("workflow days is new"), "{plan}");
+    assert!(run_in(folder.path(), &words).ok().ends_with("shop is deployed\n"));
+    for file in ["workflows/shop+hello.js", "workflows/shop+days.js", "defaults/shop+holidays.txt"] {
+        assert!(dir.join(file).exists(), "{file}");
+    }
+    let target = ["deploy", "--workflowName", "shop", "--deployDir", "shop", "--target", "target.json"];
+    assert!(run_in(folder.path(), &target).ok().ends_with("shop is deployed\n"));
+    folder.write("shop/defaults/holidays.txt", "2026-12-25\n2026-12-28\n");
+    let plan = run_in(folder.path(), &[&words[..], &["--plan"]].concat()).ok();
+    assert!(plan.contains("shop+holidays.txt:\n  + 2026-12-28\nworkflow days changes: schedule\n"), "{plan}");
+}
+
+#[test]
 fn a_plan_goes_on_without_a_server_that_does_not_answer() {
     let folder = folder();
     let plan = deploy(&folder, &["--plan", "--server", "http://127.0.0.1:1"]).ok();

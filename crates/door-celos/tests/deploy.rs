@@ -222,6 +222,77 @@ async fn a_project_is_deployed_changed_and_taken_away() {
     world.prepare(None).await.unwrap().carry_out(|_| ()).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_project_of_several_files_is_deployed_changed_and_taken_away() {
+    let world = World::new();
+    let daily = |id: &str, holidays: &str| {
+        format!(
+            "kelos.workflow('{id}', {{command: [NAME], startTime: '2026-01-01', catchUp: 'all', \
+             schedule: celos.calendar('business', {{holidays: '{holidays}'}})}});\n"
+        )
+    };
+    world.write("workflows/p.js", &workflow("old", "", ""));
+    world.write("workflows/p.x.js", &workflow("x", "importDefaults('names');", "x: NAME"));
+    world.write("defaults/names.js", "var NAME = 'all';");
+    world.write("project/workflows/a.js", &format!("importDefaults('names');\n{}", daily("a", "holidays.txt")));
+    world.write("project/workflows/b.js", &workflow("b", "", ""));
+    world.write("project/workflows/b.test.js", "kelos.nonsense(");
+    world.write("project/defaults/names.js", "var NAME = 'own';");
+    world.write("project/defaults/holidays.txt", "2026-11-18\n");
+    world.write("project/defaults/README.md", "");
+    let plan = world.deploy().await.unwrap();
+    let names = |world: &World| world.everything().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let all = [
+        "defaults/names.js",
+        "defaults/p+holidays.txt",
+        "defaults/p+names.js",
+        "workflows/p+a.js",
+        "workflows/p+b.js",
+        "workflows/p.x.js",
+    ];
+    assert_eq!(names(&world), all, "what it had before is gone, and that of others is there");
+    let files: Vec<String> = changes(&plan).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(files, ["p+holidays.txt", "p+names.js", "p+a.js", "p+b.js", "p.js"]);
+    let of = |plan: &Plan, id: &str| plan.workflows.iter().find(|one| one.id.as_str() == id).unwrap().project.clone();
+    assert_eq!((of(&plan, "a"), of(&plan, "b"), of(&plan, "old")), ("p".to_owned(), "p".to_owned(), "p".to_owned()));
+    let days: Vec<String> = plan.slots.created.iter().next().unwrap().1.iter().map(ToString::to_string).collect();
+    let expected = ["16", "17", "19", "20"].map(|day| format!("2026-11-{day}T00:00:00Z"));
+    assert_eq!(days, expected, "neither a holiday, nor the day that has not ended");
+
+    assert!(world.deploy().await.unwrap().files.iter().all(|file| file.difference == Difference::Same));
+    std::fs::remove_file(world.path("project/workflows/b.js")).unwrap();
+    world.write("project/defaults/names.js", "var NAME = ;");
+    let told = world.refusal().await;
+    assert!(
+        told.starts_with("deploy p: p+a.js, defaults/p+names.js would break") || told.contains("defaults/p+names.js:1"),
+        "{told}"
+    );
+    world.write("project/defaults/names.js", "var NAME = 'new';");
+    let plan = world.deploy().await.unwrap();
+    let changed = plan.files.iter().find(|file| file.place.ends_with("p+names.js")).unwrap();
+    assert_eq!(changed.diff, ["- var NAME = 'own';", "+ var NAME = 'new';"]);
+    assert!(!names(&world).contains(&"workflows/p+b.js".to_owned()));
+
+    world.prepare(None).await.unwrap().carry_out(|_| ()).await.unwrap();
+    assert_eq!(names(&world), ["defaults/names.js", "workflows/p.x.js"]);
+}
+
+#[tokio::test]
+async fn texts_of_the_target_are_read_and_periods_have_to_end() {
+    let world = World::new();
+    world.write("defaults/holidays.txt", "2026-12-25\n");
+    let text = "kelos.workflow('w', {command: ['true'], startTime: '2026-01-01', catchUp: 'all', schedule: UNIT});";
+    world.write("project/workflow.js", &text.replace("UNIT", "celos.calendar('business', {holidays: 'holidays.txt'})"));
+    let plan = world.deploy().await.unwrap();
+    assert_eq!(plan.warnings, []);
+    world.write("project/workflow.js", &text.replace("UNIT", "celos.calendar('hourly')"));
+    let created = world.deploy().await.unwrap().slots.created;
+    let times = created.values().next().unwrap();
+    // Hours are about periods: that which begins at noon has not ended at noon.
+    assert_eq!(times.last().unwrap().to_string(), "2026-11-21T10:00:00Z");
+    assert_eq!(times.first().unwrap().to_string(), "2026-11-14T11:00:00Z");
+}
+
 /// The n-th call fails, and all after it, for every n.
 #[tokio::test]
 async fn whatever_breaks_off_leaves_whole_files_and_is_completed_by_the_next_try() {
@@ -386,11 +457,28 @@ async fn other_projects_are_kept_from_harm() {
 #[tokio::test]
 async fn the_layout_is_checked() {
     let world = World::new();
-    let layout = "; expected workflow.js, defaults.js where needed, and the folder hdfs for Oozie";
-    assert_eq!(world.refusal().await, format!("deploy from DIR/project: it has no workflow.js{layout}"));
+    let layout = "; expected workflow.js, and defaults.js where needed, or the folders workflows and defaults; and the folder \
+                  hdfs for Oozie";
+    let nothing = "deploy from DIR/project: it has no workflow.js and no scripts in a folder workflows";
+    assert_eq!(world.refusal().await, format!("{nothing}{layout}"));
     world.write("project/workflows.js", "");
-    let meant = format!("deploy from DIR/project: it has no workflow.js; it has workflows.js{layout}");
-    assert_eq!(world.refusal().await, meant);
+    assert_eq!(world.refusal().await, format!("{nothing}; it has workflows.js{layout}"));
+    world.write("project/workflows/README.md", "");
+    world.write("project/workflows/a.test.js", "");
+    assert_eq!(world.refusal().await, format!("{nothing}; it has workflows.js{layout}"));
+    world.write("project/workflows/a b.js", "");
+    let refused = "deploy from DIR/project: the file \"workflows/a b.js\" has another name than expected: letters, digits, \
+                   \"-\", \"_\" and \".\"";
+    assert_eq!(world.refusal().await, refused);
+    std::fs::rename(world.path("project/workflows/a b.js"), world.path("project/workflows/ab.js")).unwrap();
+    world.write("project/defaults/lib/x.js", "");
+    let refused = "deploy from DIR/project: defaults/lib is a folder, expected all files directly in defaults";
+    assert_eq!(world.refusal().await, refused);
+    std::fs::remove_dir_all(world.path("project/defaults")).unwrap();
+    world.write("project/workflow.js", "");
+    let both = "deploy from DIR/project: it has workflow.js and the folder workflows: expected one of them";
+    assert_eq!(world.refusal().await, both);
+    std::fs::remove_dir_all(world.path("project/workflows")).unwrap();
     world.write("project/workflow.js", "");
     world.write("project/hdfs", "");
     assert_eq!(world.refusal().await, "deploy from DIR/project: hdfs is a file, expected a folder");

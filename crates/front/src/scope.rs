@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use kelos_core::bucket_project;
 use kelos_engine::Handle;
+use kelos_model::project::of_script;
 use kelos_model::references::{MissingConsent, Ownership};
 use kelos_model::register::is_reserved;
 use kelos_model::sharing::{Reference, Referent};
@@ -196,7 +197,7 @@ impl View {
     #[must_use]
     pub fn has_file(&self, file: &str) -> bool {
         let name = file.strip_prefix("defaults/").unwrap_or(file);
-        let by_name = name.strip_suffix(".js").is_some_and(|project| self.scope.has(project));
+        let by_name = name.ends_with(".js") && self.scope.has(of_script(name));
         by_name || self.projects.files.get(file).is_some_and(|projects| projects.iter().any(|one| self.scope.has(one)))
     }
 

@@ -14,6 +14,9 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 /// The default version.
 pub const DEFAULT_VERSION: &str = "-SNAPSHOT";
 
+/// The character between the project that a file was deployed with and the file's own name. The name of a deployed project has none.
+pub const OF_DEPLOYMENT: char = '+';
+
 /// The character before a separator that belongs to a part.
 const ESCAPE: char = '~';
 
@@ -125,6 +128,18 @@ impl Member {
     }
 }
 
+/// The project with which a file was deployed as one of several: `shop` of `shop+hourly.js`. None of other files.
+#[must_use]
+pub fn deployed_with(file: &str) -> Option<&str> {
+    file.split_once(OF_DEPLOYMENT).map(|(project, _)| project).filter(|project| !project.is_empty())
+}
+
+/// The project of a script that does not name another one: that with which it was deployed, or else its own name without `.js`.
+#[must_use]
+pub fn of_script(file: &str) -> &str {
+    deployed_with(file).unwrap_or_else(|| file.strip_suffix(".js").unwrap_or(file))
+}
+
 /// Whether a text is the name of a member without the project before it: `History` and `spark:Loader` are short for
 /// `Purchase.History` and `prod:Load~1.2.spark:Loader`, and so is `Loader` for the latter.
 #[must_use]
@@ -223,6 +238,13 @@ pub fn dataset_named(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_belongs_to_the_project_it_was_deployed_with() {
+        assert_eq!(of_script("shop+hourly.js"), "shop");
+        assert_eq!((of_script("shop.js"), of_script("shop.eu.js"), of_script("+x.js")), ("shop", "shop.eu", "+x"));
+        assert_eq!((deployed_with("shop+holidays.txt"), deployed_with("holidays.txt")), (Some("shop"), None));
+    }
 
     #[test]
     fn names_whose_parts_could_not_be_told_apart_are_not_sound() {

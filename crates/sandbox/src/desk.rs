@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kelos_model::mistakes::parameter_mistakes;
-use kelos_model::project::ProjectName;
+use kelos_model::project::{OF_DEPLOYMENT, ProjectName, deployed_with, of_script};
 use kelos_model::secret::masks::first_mask;
 use kelos_model::sharing::Shares;
 use kelos_model::template::KeyValues;
@@ -206,9 +206,9 @@ impl Desk {
         Ok(())
     }
 
-    /// The project of the file: the application that it declares, or else its own name.
+    /// The project of the file: the application that it declares, or else the one it was deployed with or its own name.
     pub(crate) fn project(&self) -> ProjectName {
-        let of_file = ProjectName::read(self.file.strip_suffix(".js").unwrap_or(&self.file));
+        let of_file = ProjectName::read(of_script(&self.file));
         match &*self.application.borrow() {
             None => of_file,
             Some(application) => application.project(of_file),
@@ -326,20 +326,34 @@ impl Desk {
         if !is_text(name) {
             return Err(format!("expected the name of a .txt file in the defaults folder, not {name:?}"));
         }
-        self.uses.borrow_mut().defaults.insert(name.to_owned());
-        let text = self.watch.aside(|| self.session.defaults_file(name))?;
+        let text = self.watch.aside(|| self.session.defaults_file(&self.meant(name)))?;
         let dates = text.parse::<Dates>().map_err(|error| format!("{error}, in defaults/{name}"))?;
         Ok(dates.iter().map(|date| date.to_string()).collect())
+    }
+
+    /// The name of the defaults file that a script means, which is noted: that of its own deployment, or else that of all.
+    fn meant(&self, name: &str) -> String {
+        let mut uses = self.uses.borrow_mut();
+        if let Some(project) = deployed_with(&self.file) {
+            let own = format!("{project}{OF_DEPLOYMENT}{name}");
+            // One that is missing is noted, too: it may come.
+            uses.defaults.insert(own.clone());
+            if !self.session.lacks_defaults(&own) {
+                return own;
+            }
+        }
+        uses.defaults.insert(name.to_owned());
+        name.to_owned()
     }
 
     /// Evaluates a defaults file in the global scope.
     pub(crate) fn import<'js>(&self, ctx: &Ctx<'js>, name: &str) -> rquickjs::Result<Value<'js>> {
         let refuse = |words: String| refuse_import(ctx, &words);
+        let name = &self.watch.aside(|| self.meant(name));
         if self.importing.borrow().iter().any(|open| open == name) {
             let circle = self.importing.borrow().join(" -> ");
             return Err(refuse(format!("celos.importDefaults: defaults files import each other: {circle} -> {name}")));
         }
-        self.uses.borrow_mut().defaults.insert(name.to_owned());
         let text = self.watch.aside(|| self.session.defaults_file(name));
         let text = text.map_err(|problem| refuse(format!("celos.importDefaults: {problem}")))?;
         self.importing.borrow_mut().push(name.to_owned());

@@ -7,6 +7,7 @@ use kelos_model::constraint::Constraint;
 use kelos_model::flow::Flow;
 use kelos_model::nesting;
 use kelos_model::parameter::Parameters;
+use kelos_model::project::of_script;
 use kelos_model::sharing::Shares;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Fold, Gap, Schedule, Zone};
 use kelos_model::workflow::{About, CatchUp, Keys, Program, ProjectVersion, Source, WaitStart};
@@ -109,7 +110,7 @@ impl Draft {
         };
         Ok(Workflow {
             id: self.id,
-            project: file.strip_suffix(".js").unwrap_or(file).to_owned(),
+            project: of_script(file).to_owned(),
             source: Source::file(file, line),
             keys,
             trigger: self.trigger,

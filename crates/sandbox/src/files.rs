@@ -19,6 +19,8 @@ use rustix::fs::OFlags;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Threads that may be kept by file systems that don't answer; then nothing is asked until one does.
 const MOST_STUCK: usize = 4;
+/// The problem with a file that does not exist; completes "the file …".
+pub(crate) const NOT_THERE: &str = "is not there";
 /// Threads that wait for further work.
 const MOST_IDLE: usize = 4;
 
@@ -117,7 +119,7 @@ fn too_long(longest: u64) -> String {
 
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "is not there".to_owned(),
+        io::ErrorKind::NotFound => NOT_THERE.to_owned(),
         _ => format!("can't be read: {error}"),
     }
 }

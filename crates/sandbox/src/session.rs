@@ -6,8 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use kelos_model::project::deployed_with;
 use kelos_model::register::is_reserved;
 
+use crate::files::NOT_THERE;
 use crate::host::{Host, RegisterError, Sandbox};
 
 /// A question of a script for registers.
@@ -68,6 +70,12 @@ impl Session {
         self.once(|seen| &mut seen.defaults, name.to_owned(), || self.read_defaults(name))
     }
 
+    /// Whether a defaults file does not exist.
+    pub(crate) fn lacks_defaults(&self, name: &str) -> bool {
+        let missing = format!("defaults file {name:?} {NOT_THERE}");
+        self.defaults_file(name).is_err_and(|problem| problem.starts_with(&missing))
+    }
+
     /// The JSON of a register, or of all registers of a bucket.
     pub(crate) fn register(&self, ask: &RegisterAsk) -> Result<String, RegisterError> {
         self.once(|seen| &mut seen.registers, ask.clone(), || self.register_now(ask))
@@ -126,7 +134,8 @@ impl Session {
         }
         let path = self.defaults.join(defaults_name(name));
         crate::files::read_text(&path, self.longest).map_err(|problem| {
-            let advice = self.advice(name);
+            // That of one project is looked for before that of all, and what else is there changes nothing.
+            let advice = if deployed_with(name).is_some() { String::new() } else { self.advice(name) };
             format!("defaults file {name:?} {problem}{advice}")
         })
     }

@@ -56,6 +56,27 @@ fn a_broken_file_keeps_its_last_good_version_whole() {
 }
 
 #[test]
+fn files_that_were_deployed_together_are_one_project_with_its_own_defaults() {
+    let folder = Folder::new();
+    let script = |id: &str| format!("celos.importDefaults('names');\n{}", workflow(&format!("{id}-\" + NAME + \"")));
+    folder.write("shop+a.js", &script("a"));
+    folder.write("shop+b.js", &script("b"));
+    folder.write("other.js", &script("c"));
+    folder.write("defaults/names.js", "var NAME = 'all';");
+    folder.write("defaults/shop+names.js", "var NAME = 'shop';");
+    let loaded = folder.load();
+    assert_eq!((ids(&loaded), words(&loaded)), (vec!["a-shop", "b-shop", "c-all"], vec![]));
+    let projects: Vec<&str> = loaded.workflows.iter().map(|one| one.project.as_str()).collect();
+    assert_eq!(projects, ["shop", "shop", "other"]);
+    assert!(loaded.sources.contains_key("defaults/shop+names.js"), "{:?}", loaded.sources.keys());
+    fs::remove_file(folder.path("defaults/shop+names.js")).unwrap();
+    assert_eq!(ids(&folder.load()), ["a-all", "b-all", "c-all"], "the common one is left");
+    folder.write("defaults/shop+names.js", "var NAME = 'anew';");
+    let anew = folder.load();
+    assert_eq!((ids(&anew), anew.evaluated), (vec!["a-anew", "b-anew", "c-all"], 2));
+}
+
+#[test]
 fn all_mistyped_fields_of_a_file_are_found_and_refuse_it() {
     let folder = Folder::new();
     folder.write("a.js", &workflow("one"));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kelos_model::Workflow;
 use serde::{Deserialize, Serialize};
 
+use crate::value::is_zero;
 use crate::{Code, Instant, ProblemDto};
 
 /// A project, the unit of deployment.
@@ -72,6 +73,12 @@ pub struct FileChangeDto {
     pub lines_added: Option<usize>,
     /// The number of removed lines; only for scripts.
     pub lines_removed: Option<usize>,
+    /// The added and the removed lines of a changed script in their order, after `+ ` and `- `, without secrets. At most 200.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<String>,
+    /// The number of further lines that differ.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub diff_more: usize,
     /// Its new size in bytes; none for a removed file.
     pub bytes: Option<u64>,
 }
@@ -129,11 +136,16 @@ pub struct SlotTimesDto {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BundleDto {
-    /// The text of `workflow.js`.
-    pub workflow: String,
+    /// The text of `workflow.js`, for a project of one script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
     /// The text of `defaults.js`; if absent, an existing one is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defaults: Option<String>,
+    /// The texts of the files of a project with several, in place of `workflow` and `defaults`, by their paths:
+    /// `workflows/NAME.js`, `defaults/NAME.js`, `defaults/NAME.txt`. Files that are absent are removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<BTreeMap<String, String>>,
     /// The files of an Oozie workflow in base64, by their paths in its folder; if absent, HDFS is left unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hdfs: Option<BTreeMap<String, String>>,

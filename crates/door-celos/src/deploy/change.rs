@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use kelos_model::secret::masks::masked_source;
 use kelos_model::{Workflow, WorkflowId};
+use similar::{ChangeTag, TextDiff};
 
 /// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +30,20 @@ pub struct FileChange {
     pub difference: Difference,
     /// How many lines are added and removed, for scripts.
     pub lines: Option<(usize, usize)>,
+    /// The added and the removed lines of a changed script, in their order, after `+ ` and `- `, as far as they are kept.
+    pub diff: Vec<String>,
+    /// How many further lines differ.
+    pub more: usize,
     /// The new size; none for a file that is removed.
     pub bytes: Option<u64>,
 }
 
 impl FileChange {
+    /// The change of a file that is no script.
+    pub(super) fn of_file(place: String, difference: Difference, bytes: Option<u64>) -> FileChange {
+        FileChange { place, difference, lines: None, diff: Vec::new(), more: 0, bytes }
+    }
+
     /// The change of a text file.
     pub(super) fn of_text(place: String, old: Option<&str>, new: Option<&str>) -> Option<FileChange> {
         let difference = match (old, new) {
@@ -42,21 +54,49 @@ impl FileChange {
             (Some(_), Some(_)) => Difference::Changed,
         };
         let lines = Some(line_changes(old.unwrap_or_default(), new.unwrap_or_default()));
-        Some(FileChange { place, difference, lines, bytes: new.map(|new| new.len() as u64) })
+        let (diff, more) = match (difference, old, new) {
+            (Difference::Changed, Some(old), Some(new)) => changed_lines(old, new),
+            _ => (Vec::new(), 0),
+        };
+        Some(FileChange { place, difference, lines, diff, more, bytes: new.map(|new| new.len() as u64) })
     }
 }
 
-/// How many lines are added and removed; a line that only moves counts as neither.
+/// How long lines are compared before the comparison gets coarse.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most changed lines of a file that a plan has.
+const MOST_LINES: usize = 200;
+
+/// The most characters of such a line.
+const LONGEST_LINE: usize = 400;
+
+fn compared<'a>(old: &'a str, new: &'a str) -> TextDiff<'a, 'a, 'a, str> {
+    TextDiff::configure().timeout(PATIENCE).diff_lines(old, new)
+}
+
+/// How many lines are added and removed.
 fn line_changes(old: &str, new: &str) -> (usize, usize) {
-    let mut surplus: BTreeMap<&str, isize> = BTreeMap::new();
-    for line in new.lines() {
-        *surplus.entry(line).or_default() += 1;
-    }
-    for line in old.lines() {
-        *surplus.entry(line).or_default() -= 1;
-    }
-    let count = |sign: isize| surplus.values().map(|many| (many * sign).max(0).unsigned_abs()).sum();
-    (count(1), count(-1))
+    let diff = compared(old, new);
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+}
+
+/// The lines that are added and removed, in the order of the file and without secrets, and how many more there are.
+fn changed_lines(old: &str, new: &str) -> (Vec<String>, usize) {
+    let (old, new) = (masked_source(old), masked_source(new));
+    let diff = compared(&old, &new);
+    let mut lines = diff.iter_all_changes().filter_map(|change| {
+        let sign = match change.tag() {
+            ChangeTag::Equal => return None,
+            ChangeTag::Insert => '+',
+            ChangeTag::Delete => '-',
+        };
+        let line = change.value().trim_end_matches(['\n', '\r']);
+        Some(format!("{sign} {}", line.chars().take(LONGEST_LINE).collect::<String>()))
+    });
+    let shown = lines.by_ref().take(MOST_LINES).collect();
+    (shown, lines.count())
 }
 
 /// The change of a workflow.
@@ -181,7 +221,22 @@ mod tests {
     #[test]
     fn lines_that_come_and_go_are_counted() {
         assert_eq!(line_changes("a\nb\nc\n", "a\nc\nd\nd\n"), (2, 1));
-        assert_eq!(line_changes("a\nb\n", "b\na\n"), (0, 0));
+        assert_eq!(line_changes("a\nb\n", "b\na\n"), (1, 1), "a line that moves goes and comes");
         assert_eq!(line_changes("", "a"), (1, 0));
+    }
+
+    #[test]
+    fn lines_that_change_are_shown_in_their_order_and_without_secrets() {
+        let of_text = |old: &str, new: &str| FileChange::of_text("x.js".to_owned(), Some(old), Some(new)).unwrap();
+        let change = of_text("a\nb\nc\n", "a\nd\nc\r\ne");
+        assert_eq!((change.diff, change.more), (["- b", "- c", "+ d", "+ c", "+ e"].map(str::to_owned).to_vec(), 0));
+        let secret = of_text("var password = \"one\";\nvar a = 1;", "var password = \"two\";\nvar a = 2;");
+        assert_eq!(
+            (secret.lines, secret.diff),
+            (Some((2, 2)), ["- var a = 1;", "+ var a = 2;"].map(str::to_owned).to_vec())
+        );
+        let long = of_text("", &"x\n".repeat(MOST_LINES + 7));
+        assert_eq!((long.diff.len(), long.more), (MOST_LINES, 7));
+        assert_eq!(of_text("a", "a").diff, Vec::<String>::new());
     }
 }

@@ -47,7 +47,7 @@ impl Folders {
                 Some(_) => Difference::Changed,
             };
             let place = shown(&below(&self.live, path));
-            changes.push(FileChange { place, difference, lines: None, bytes: Some(file.bytes) });
+            changes.push(FileChange::of_file(place, difference, Some(file.bytes)));
         }
         changes.extend(there.keys().map(|path| self.removed(path)));
         Ok(changes)
@@ -60,7 +60,7 @@ impl Folders {
 
     fn removed(&self, path: &str) -> FileChange {
         let place = shown(&below(&self.live, path));
-        FileChange { place, difference: Difference::Removed, lines: None, bytes: None }
+        FileChange::of_file(place, Difference::Removed, None)
     }
 
     async fn same(&self, path: &str, old: &Entry, new: &BundleFile) -> Result<bool, DeployError> {

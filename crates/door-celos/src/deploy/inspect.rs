@@ -27,11 +27,10 @@ impl Definitions {
         before: &'a Definitions,
         project: &'a ProjectName,
     ) -> impl Iterator<Item = &'a Problem> {
-        let own = [project.script(), format!("defaults/{}", project.script())];
         let known = |problem: &Problem| {
             before.problems.iter().any(|old| old.file == problem.file && old.message == problem.message)
         };
-        self.problems.iter().filter(move |problem| own.contains(&problem.file) || !known(problem))
+        self.problems.iter().filter(move |problem| project.owns_source(&problem.file) || !known(problem))
     }
 }
 

@@ -21,7 +21,7 @@ mod staging;
 mod step;
 mod target;
 
-pub use bundle::{Bundle, BundleFile, Content};
+pub use bundle::{Bundle, BundleFile, BundleFiles, BundleScripts, Content};
 pub use change::{Difference, FileChange, WorkflowChange, WorkflowDifference, changes_of};
 pub use error::DeployError;
 pub use inspect::{Definitions, Plan};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kelos_model::project::{OF_DEPLOYMENT, deployed_with};
+
 use super::DeployError;
 
 /// Longest name, in bytes: with `.js`, and with the marks of unfinished files, it has to fit into a name of a file.
@@ -40,10 +42,28 @@ impl ProjectName {
         &self.0
     }
 
-    /// The name of its script, in either folder.
+    /// The name of the script of a project that has one, in either folder.
     #[must_use]
     pub fn script(&self) -> String {
         format!("{}.js", self.0)
+    }
+
+    /// The name of a file of a project that has several, in either folder.
+    #[must_use]
+    pub fn file(&self, name: &str) -> String {
+        format!("{}{OF_DEPLOYMENT}{name}", self.0)
+    }
+
+    /// Whether a file in either folder, by its name there, belongs to the project.
+    #[must_use]
+    pub fn owns(&self, file: &str) -> bool {
+        file == self.script() || deployed_with(file) == Some(self.as_str())
+    }
+
+    /// The same for a file as problems name it: `x.js`, `defaults/x.js`.
+    #[must_use]
+    pub fn owns_source(&self, file: &str) -> bool {
+        self.owns(file.strip_prefix("defaults/").unwrap_or(file))
     }
 }
 
@@ -56,6 +76,18 @@ impl fmt::Display for ProjectName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_a_project_are_those_of_its_name() {
+        let shop = ProjectName::new("shop").unwrap();
+        for own in ["shop.js", "shop+hourly.js", "shop+holidays.txt"] {
+            assert!(shop.owns(own) && shop.owns_source(&format!("defaults/{own}")), "{own}");
+        }
+        for other in ["shop.eu.js", "shopping.js", "a+shop.js", "shop.eu+hourly.js", "shop.txt"] {
+            assert!(!shop.owns(other) && !shop.owns_source(other), "{other}");
+        }
+        assert!(ProjectName::new("shop+eu").is_err(), "so no project has the files of another one");
+    }
 
     #[test]
     fn names_are_one_safe_part_of_a_path() {

@@ -23,8 +23,7 @@ pub(super) fn check(
 ) -> Result<Vec<String>, DeployError> {
     well_formed(bundle)?;
     // Schedules run only the jobs of programs.
-    let file = format!("{}.js", project.as_str());
-    let is_own = |one: &&Arc<Workflow>| one.source.file == file && one.keys.events().is_none();
+    let is_own = |one: &&Arc<Workflow>| project.owns(&one.source.file) && one.keys.events().is_none();
     let own: Vec<&Arc<Workflow>> = workflows.iter().filter(is_own).filter(|one| one.job.executor == "oozie").collect();
     let mut notes = Vec::new();
     for workflow in &own {

@@ -1,13 +1,17 @@
 //! Preparation: everything is checked before anything is changed.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use kelos_sandbox::Problem;
+use kelos_storage::Place;
 
+use super::bundle::Texts;
 use super::change::{self, Difference, FileChange};
 use super::inspect::{Definitions, Plan};
-use super::site::{Site, shown};
+use super::site::{Site, below, shown};
 use super::staging::Scripts;
-use super::{Bundle, DeployError, ProjectName, Step, hdfs, oozie, slots};
+use super::{Bundle, BundleScripts, DeployError, ProjectName, Step, hdfs, oozie, slots};
 
 /// A deployment that was checked and can be carried out.
 pub struct DeploymentPlan {
@@ -152,22 +156,41 @@ fn script_steps(
     files: &mut Vec<FileChange>,
     steps: &mut Vec<Step>,
 ) {
-    let defaults =
-        (site.defaults_script(project), there.defaults(project), bundle.and_then(|one| one.defaults.as_deref()));
-    let workflow = (site.workflow_script(project), there.workflow(project), bundle.map(|one| one.workflow.as_str()));
-    let order = if defaults.2.is_some() { [defaults, workflow] } else { [workflow, defaults] };
-    for (script, old, new) in order {
-        let Some(change) = FileChange::of_text(shown(&script), old, new) else { continue };
+    let (old_workflows, old_defaults) = there.of(project);
+    let (workflows, defaults) = bundle.map(|bundle| bundle.named(project)).unwrap_or_default();
+    let workflows = by_file(&site.workflows, &old_workflows, &workflows);
+    let defaults = by_file(&site.defaults, &old_defaults, &defaults);
+    let is_put = |file: &&ScriptTexts<'_>| file.new.is_some();
+    let put = defaults.iter().chain(&workflows).filter(is_put);
+    let removed = workflows.iter().chain(&defaults).filter(|file| !is_put(file));
+    for ScriptTexts { script, old, new } in put.chain(removed) {
+        let Some(change) = FileChange::of_text(shown(script), *old, *new) else { continue };
         match (change.difference, new) {
             (Difference::Same, _) => {}
-            (_, Some(text)) => steps.push(Step::Write { script, text: text.to_owned() }),
-            (_, None) => steps.push(Step::Remove { what: script }),
+            (_, Some(text)) => steps.push(Step::Write { script: script.clone(), text: (*text).to_owned() }),
+            (_, None) => steps.push(Step::Remove { what: script.clone() }),
         }
         files.push(change);
     }
 }
 
+/// A script, with its text before and after.
+struct ScriptTexts<'a> {
+    script: Place,
+    old: Option<&'a str>,
+    new: Option<&'a str>,
+}
+
+fn by_file<'a>(folder: &Place, old: &'a Texts, new: &'a Texts) -> Vec<ScriptTexts<'a>> {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let text = |texts: &'a Texts, name: &str| texts.get(name).map(String::as_str);
+    let of_one =
+        |name: &String| ScriptTexts { script: below(folder, name), old: text(old, name), new: text(new, name) };
+    names.into_iter().map(of_one).collect()
+}
+
 fn defaults_go(bundle: Option<&Bundle>, there: &Scripts, project: &ProjectName) -> Option<String> {
-    let go = bundle?.defaults.is_none() && there.defaults(project).is_some();
+    let BundleScripts::Single { defaults: None, .. } = &bundle?.scripts else { return None };
+    let go = there.of(project).1.contains_key(&project.script());
     go.then(|| "there is no defaults.js: the one that is deployed goes".to_owned())
 }

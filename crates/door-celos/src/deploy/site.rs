@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kelos_sandbox::apps::AppFormat;
 use kelos_storage::{HadoopConf, Place, Storage, StorageConfig, StorageError};
 
-use super::{DeployError, ProjectName, TargetFile};
+use super::{DeployError, TargetFile};
 
 /// The default root in HDFS.
 pub const HDFS_ROOT: &str = "/user/celos/app";
@@ -111,14 +111,6 @@ impl Site {
             format,
             notes,
         })
-    }
-
-    pub(super) fn workflow_script(&self, project: &ProjectName) -> Place {
-        below(&self.workflows, &project.script())
-    }
-
-    pub(super) fn defaults_script(&self, project: &ProjectName) -> Place {
-        below(&self.defaults, &project.script())
     }
 
     /// Checks that both folders of scripts exist.

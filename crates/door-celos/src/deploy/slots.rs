@@ -43,19 +43,22 @@ pub struct SlotEffect {
 #[derive(Debug, Clone, PartialEq)]
 struct SlotTimes {
     schedule: CronSchedule,
-    start: Option<Timestamp>,
+    /// Its start and its end.
+    bounds: Range,
     /// Whether times of before it was first seen are left out.
     is_from_now_on: bool,
 }
 
 impl SlotTimes {
-    fn times(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
-        self.schedule.times(self.start.map_or(from, |start| start.max(from)), to).collect()
+    /// The times of the slots that are due in a range of moments: a period that has not ended has no slot yet.
+    fn times(&self, moments: Range) -> BTreeSet<Timestamp> {
+        let due = self.schedule.due_in(moments);
+        self.schedule.times(due.start.max(self.bounds.start), due.end.min(self.bounds.end)).collect()
     }
 
     /// Those that become slots by themselves.
-    fn opened(&self, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
-        if self.is_from_now_on { BTreeSet::new() } else { self.times(from, to) }
+    fn opened(&self, moments: Range) -> BTreeSet<Timestamp> {
+        if self.is_from_now_on { BTreeSet::new() } else { self.times(moments) }
     }
 }
 
@@ -64,8 +67,9 @@ fn whens(workflows: &[Arc<Workflow>]) -> BTreeMap<WorkflowId, SlotTimes> {
     let all: BTreeMap<_, _> = workflows.iter().map(|one| (&one.id, one)).collect();
     let when = |(id, schedule): (WorkflowId, Result<CronSchedule, _>)| {
         let workflow = all.get(&id)?;
-        let (start, is_from_now_on) = (workflow.start_time, workflow.passes_over_misfires());
-        Some((id, SlotTimes { schedule: schedule.ok()?, start, is_from_now_on }))
+        let schedule = schedule.ok()?;
+        let (bounds, is_from_now_on) = (workflow.bounds(&schedule), workflow.passes_over_misfires());
+        Some((id, SlotTimes { schedule, bounds, is_from_now_on }))
     };
     resolve(&schedules).into_iter().filter_map(when).collect()
 }
@@ -90,8 +94,8 @@ fn held_back(before: &[Arc<Workflow>], after: &[Arc<Workflow>], rows: &[Workflow
     PastSlots::of(&changed, rows, WINDOW, now).held_back()
 }
 
-fn window(now: Timestamp) -> Timestamp {
-    now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN)
+fn window(now: Timestamp) -> Range {
+    Range::new(now.checked_sub(WINDOW).unwrap_or(Timestamp::MIN), now)
 }
 
 /// The effect within the planning window, from schedules alone.
@@ -99,10 +103,8 @@ fn window(now: Timestamp) -> Timestamp {
 pub fn by_schedule(before: &[Arc<Workflow>], after: &[Arc<Workflow>], now: Timestamp) -> SlotEffect {
     let mut effect = SlotEffect { held_back: held_back(before, after, &[], now), ..SlotEffect::default() };
     for (id, (old, new)) in moved(before, after) {
-        let times =
-            |when: &Option<SlotTimes>| when.as_ref().map(|when| when.times(window(now), now)).unwrap_or_default();
-        let opened =
-            |when: &Option<SlotTimes>| when.as_ref().map(|when| when.opened(window(now), now)).unwrap_or_default();
+        let times = |when: &Option<SlotTimes>| when.as_ref().map(|when| when.times(window(now))).unwrap_or_default();
+        let opened = |when: &Option<SlotTimes>| when.as_ref().map(|when| when.opened(window(now))).unwrap_or_default();
         put(&mut effect.created, &id, opened(&new).difference(&opened(&old)).copied());
         put(&mut effect.dropped, &id, times(&old).difference(&times(&new)).copied());
     }
@@ -129,11 +131,13 @@ pub fn live(
     let held_back = held_back(before, after, &reader.workflows(None)?, now);
     let mut effect = SlotEffect { from_server: true, held_back, ..SlotEffect::default() };
     for (id, (_, new)) in moved(before, after) {
-        let range = Some(Range::new(window(now), now));
+        // The first period of the window may have begun before it.
+        let due = new.as_ref().map_or(window(now), |when| when.schedule.due_in(window(now)));
+        let range = Some(Range::new(due.start.min(window(now).start), now));
         let there = times_of(reader, SlotFilter { workflow: Some(id.clone()), range, ..SlotFilter::default() })?;
         let states = SlotState::ALL.into_iter().filter(|state| !state.is_final()).collect();
         let unfinished = times_of(reader, SlotFilter { workflow: Some(id.clone()), states, ..SlotFilter::default() })?;
-        let planned = new.as_ref().map(|when| when.opened(window(now), now)).unwrap_or_default();
+        let planned = new.as_ref().map(|when| when.opened(window(now))).unwrap_or_default();
         put(&mut effect.created, &id, planned.difference(&there).copied());
         let left = |at: &Timestamp| new.as_ref().is_none_or(|when| !when.schedule.contains(*at));
         put(&mut effect.dropped, &id, unfinished.into_iter().filter(left));

@@ -1,6 +1,5 @@
 //! All scripts of a site, read once, and evaluated before and after the change.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use kelos_sandbox::apps::AppFormat;
 use kelos_sandbox::{Folders, Limits, TEST_FILE};
 use kelos_storage::{Entry, Kind, Place, StorageError};
 
+use super::bundle::{Texts, is_of_defaults};
 use super::inspect::Definitions;
 use super::site::{self, Site};
 use super::{Bundle, DeployError, ProjectName};
@@ -22,10 +22,7 @@ const READS_AT_A_TIME: usize = 8;
 /// How many levels of folders below a folder of defaults are read.
 const DEEPEST: usize = 4;
 
-/// The texts of scripts by their names, with `/` for scripts in folders.
-type Texts = BTreeMap<String, String>;
-
-/// All scripts of a site.
+/// All scripts of a site, and the other texts that they read, by their names, with `/` for those in folders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scripts {
     workflows: Texts,
@@ -35,32 +32,31 @@ pub(super) struct Scripts {
 impl Scripts {
     /// Reads them. A script that can't be read is left out, with a note.
     pub(super) async fn fetch(site: &Site, notes: &mut Vec<String>) -> Result<Scripts, DeployError> {
-        let workflows = names(&site.workflows, 0).await?;
-        let workflows = workflows.into_iter().filter(|name| !name.ends_with(TEST_FILE)).collect();
-        let defaults = names(&site.defaults, DEEPEST).await?;
+        let workflows = names(&site.workflows, 0, |name| name.ends_with(".js") && !name.ends_with(TEST_FILE)).await?;
+        let defaults = names(&site.defaults, DEEPEST, is_of_defaults).await?;
         Ok(Scripts {
             workflows: texts(&site.workflows, workflows, notes).await?,
             defaults: texts(&site.defaults, defaults, notes).await?,
         })
     }
 
-    pub(super) fn workflow(&self, project: &ProjectName) -> Option<&str> {
-        self.workflows.get(&project.script()).map(String::as_str)
-    }
-
-    pub(super) fn defaults(&self, project: &ProjectName) -> Option<&str> {
-        self.defaults.get(&project.script()).map(String::as_str)
+    /// The files of a project: in the folder of workflows, and in that of defaults.
+    pub(super) fn of(&self, project: &ProjectName) -> (Texts, Texts) {
+        let own = |texts: &Texts| -> Texts {
+            let own = texts.iter().filter(|(name, _)| project.owns(name));
+            own.map(|(name, text)| (name.clone(), text.clone())).collect()
+        };
+        (own(&self.workflows), own(&self.defaults))
     }
 
     /// The same with a new version of a project, or without the project.
     pub(super) fn with(&self, project: &ProjectName, bundle: Option<&Bundle>) -> Scripts {
         let mut scripts = self.clone();
-        let mut set = |texts: fn(&mut Scripts) -> &mut Texts, text: Option<&String>| match text {
-            Some(text) => drop(texts(&mut scripts).insert(project.script(), text.clone())),
-            None => drop(texts(&mut scripts).remove(&project.script())),
-        };
-        set(|scripts| &mut scripts.workflows, bundle.map(|bundle| &bundle.workflow));
-        set(|scripts| &mut scripts.defaults, bundle.and_then(|bundle| bundle.defaults.as_ref()));
+        let (workflows, defaults) = bundle.map(|bundle| bundle.named(project)).unwrap_or_default();
+        for (texts, new) in [(&mut scripts.workflows, workflows), (&mut scripts.defaults, defaults)] {
+            texts.retain(|name, _| !project.owns(name));
+            texts.extend(new);
+        }
         scripts
     }
 
@@ -83,9 +79,11 @@ impl Scripts {
         let loaded = kelos_sandbox::check(folders.clone(), Limits::default(), format.clone(), None)?;
         let mut found = Definitions { workflows: loaded.workflows, problems: loaded.problems, reads: loaded.reads };
         // A file that no script imports is not evaluated, but its syntax is checked.
-        let unused = !loaded.sources.contains_key(&format!("defaults/{}", project.script()));
-        if let Some(text) = self.defaults(project).filter(|_| unused) {
-            found.problems.extend(syntax(project, text, &folders, format)?);
+        let (_, defaults) = self.of(project);
+        for (name, text) in defaults.iter().filter(|(name, _)| name.ends_with(".js")) {
+            if !loaded.sources.contains_key(&format!("defaults/{name}")) {
+                found.problems.extend(syntax(name, text, &folders, format)?);
+            }
         }
         Ok(found)
     }
@@ -93,17 +91,17 @@ impl Scripts {
 
 /// The syntax errors of a defaults file that is not run.
 fn syntax(
-    project: &ProjectName,
+    name: &str,
     text: &str,
     folders: &Folders,
     format: &Arc<dyn AppFormat>,
 ) -> std::io::Result<Vec<kelos_sandbox::Problem>> {
     let alone = tempfile::tempdir()?;
     // On its first line, so that the positions of problems are correct.
-    std::fs::write(alone.path().join(project.script()), format!("if (false) {{ {text}\n}}"))?;
+    std::fs::write(alone.path().join("defaults.js"), format!("if (false) {{ {text}\n}}"))?;
     let folders = Folders { workflows: alone.path().to_owned(), defaults: folders.defaults.clone() };
     let loaded = kelos_sandbox::check(folders, Limits::default(), format.clone(), None)?;
-    let file = format!("defaults/{}", project.script());
+    let file = format!("defaults/{name}");
     Ok(loaded.problems.into_iter().map(|problem| kelos_sandbox::Problem { file: file.clone(), ..problem }).collect())
 }
 
@@ -119,8 +117,8 @@ fn write_all(folder: &Path, texts: &Texts) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The names of all scripts in a folder and its subfolders, to this depth.
-async fn names(folder: &Place, deepest: usize) -> Result<Vec<String>, DeployError> {
+/// The names of all files in a folder and its subfolders, to this depth, that are read.
+async fn names(folder: &Place, deepest: usize, is_read: fn(&str) -> bool) -> Result<Vec<String>, DeployError> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), 0)];
     while let Some((prefix, depth)) = open.pop() {
@@ -128,7 +126,7 @@ async fn names(folder: &Place, deepest: usize) -> Result<Vec<String>, DeployErro
         let entries = folder.files.list(path.trim_end_matches('/')).await?.unwrap_or_default();
         for Entry { name, kind, .. } in entries.into_iter().filter(|entry| !entry.name.starts_with('.')) {
             match kind {
-                Kind::File if name.ends_with(".js") => found.push(format!("{prefix}{name}")),
+                Kind::File if is_read(&name) => found.push(format!("{prefix}{name}")),
                 Kind::Folder if depth < deepest => open.push((format!("{prefix}{name}/"), depth + 1)),
                 _ => {}
             }

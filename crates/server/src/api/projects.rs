@@ -10,15 +10,17 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use kelos::not_shared;
 use kelos_core::Refusal;
 use kelos_door_celos::deploy::{
-    Bundle, BundleFile, Content, DeployError, DeploymentPlan, HDFS_ROOT, HdfsRoot, ProjectName, Site, prepare,
+    Bundle, BundleFile, BundleFiles, BundleScripts, Content, DeployError, DeploymentPlan, HDFS_ROOT, HdfsRoot,
+    ProjectName, Site, prepare,
 };
 use kelos_door_stolos::TasksJson;
 use kelos_front::App;
 use kelos_front::fault::Fault;
 use kelos_front::scope::View;
+use kelos_model::project::of_script;
 use kelos_model::workflow::{Provenance, WorkflowRow};
 use kelos_model::{Actor, Workflow, WorkflowId};
-use kelos_sandbox::{Folders, Problem, ProblemCode};
+use kelos_sandbox::{Folders, Problem, ProblemCode, TEST_FILE};
 use kelos_storage::Place;
 use kelos_store::{Queries, StoreError};
 use kelos_trust::Right;
@@ -46,7 +48,23 @@ pub(super) struct Removal {
 
 fn bundle(given: BundleDto) -> Result<(Bundle, Option<String>), Fault> {
     let hdfs = given.hdfs.map(|files| files.into_iter().map(file).collect()).transpose()?;
-    Ok((Bundle { workflow: given.workflow, defaults: given.defaults, hdfs }, given.hdfs_root))
+    let scripts = match (given.workflow, given.files) {
+        (Some(workflow), None) => BundleScripts::Single { workflow, defaults: given.defaults },
+        (None, Some(files)) if given.defaults.is_none() => {
+            let files = BundleFiles::new(files);
+            let bad = |why: String| Fault::bad_request("bad-body", format!("failed to read `files`: {why}"));
+            BundleScripts::Several(files.map_err(bad)?)
+        }
+        (Some(_), Some(_)) | (None, Some(_)) => {
+            let why = "expected either `files`, or `workflow` and `defaults`";
+            return Err(Fault::bad_request("bad-body", why));
+        }
+        (None, None) => {
+            let why = "expected `workflow`, the text of a script, or `files`, the texts of several";
+            return Err(Fault::bad_request("bad-body", why));
+        }
+    };
+    Ok((Bundle { scripts, hdfs }, given.hdfs_root))
 }
 
 fn file((path, text): (String, String)) -> Result<(String, BundleFile), Fault> {
@@ -63,7 +81,7 @@ fn file((path, text): (String, String)) -> Result<(String, BundleFile), Fault> {
 /// application. Schedules that people added to an application are deleted with it.
 fn by_deployment(rows: &[WorkflowRow], scripts: &BTreeSet<String>) -> BTreeMap<String, Vec<String>> {
     let script = |row: &WorkflowRow| {
-        let name = row.definition.source.file.strip_suffix(".js")?;
+        let name = of_script(&row.definition.source.file);
         scripts.contains(name).then(|| name.to_owned())
     };
     let homes = rows.iter().filter_map(|row| Some((row.definition.project.as_str(), script(row)?)));
@@ -101,29 +119,28 @@ pub(super) async fn list(_: Query<NoParameters>, app: App) -> Result<Json<ListDt
         None => app.node().problems(),
     };
     let project = |name: String| {
-        let own = [format!("{name}.js"), format!("defaults/{name}.js")];
+        let is_own = |problem: &&Problem| {
+            let file = problem.file.strip_prefix("defaults/").unwrap_or(&problem.file);
+            of_script(file) == name
+        };
         ProjectDto {
             workflows: workflows.remove(&name).unwrap_or_default(),
             has_script: scripts.contains(&name),
             has_defaults: defaults.contains(&name),
-            problems: problems
-                .iter()
-                .filter(|one| own.contains(&one.file))
-                .cloned()
-                .map(ProblemDto::from_library)
-                .collect(),
+            problems: problems.iter().filter(is_own).cloned().map(ProblemDto::from_library).collect(),
             name,
         }
     };
     Ok(Json(ListDto { items: names.into_iter().map(project).collect() }))
 }
 
-/// The names of the scripts in a folder, without `.js`.
+/// The projects of the scripts in a folder, by the names of these.
 async fn script_names(app: &App, folder: &std::path::Path) -> Result<BTreeSet<String>, Fault> {
     let place = local(app, folder)?;
     let entries = place.files.list(&place.path).await.map_err(|error| failed(&error.into()))?.unwrap_or_default();
-    let names = entries.into_iter().filter_map(|entry| entry.name.strip_suffix(".js").map(str::to_owned));
-    Ok(names.filter(|name| !name.starts_with('.') && !name.ends_with(".test")).collect())
+    let names = entries.into_iter().map(|entry| entry.name).filter(|name| name.ends_with(".js"));
+    let scripts = names.filter(|name| !name.starts_with('.') && !name.ends_with(TEST_FILE));
+    Ok(scripts.map(|name| of_script(&name).to_owned()).collect())
 }
 
 /// Deploys a project: its scripts are checked, and replace the existing ones.
@@ -259,10 +276,9 @@ fn taken_name(
 /// Refuses a deployment of which the turn that defined it left something out, because another project took its consent back after the
 /// deployment was checked. What was written lies dormant until the consent is there again.
 fn refuse_dormant(app: &App, project: &ProjectName, changed: &BTreeSet<WorkflowId>) -> Result<(), Fault> {
-    let script = project.script();
     let is_of_it = |problem: &Problem| match &problem.workflow {
         Some(workflow) => changed.contains(workflow),
-        None => problem.file == script,
+        None => project.owns_source(&problem.file),
     };
     let problems = app.node().problems();
     let dormant = problems.into_iter().find(|one| one.code == ProblemCode::NotShared && is_of_it(one));
@@ -291,10 +307,10 @@ async fn foresee(app: &App, prepared: &mut DeploymentPlan, is_plan: bool) -> Res
         let why = format!("{id} can't be defined by the project: a workflow of that name is {}", holder.whose());
         return Err(Fault::conflict("name-taken", why).with_hint("give it another name, or take the other one away"));
     }
-    let script = prepared.plan().project.script();
     let changed: Vec<Arc<Workflow>> = after.iter().filter(|one| !before.contains(one)).cloned().collect();
     let ids = changed.iter().map(|one| one.id.clone()).collect();
-    let reads = prepared.after().reads.iter().filter(|read| read.file == script);
+    let project = &prepared.plan().project;
+    let reads = prepared.after().reads.iter().filter(|read| project.owns_source(&read.file));
     let reads = reads.map(|read| (read.project.clone(), read.bucket.clone())).collect();
     let unshared = app.unshared_by(changed, reads).await?;
     if is_plan {

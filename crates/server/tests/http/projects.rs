@@ -68,6 +68,33 @@ async fn a_project_is_planned_deployed_listed_and_taken_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_project_of_several_files_is_one() {
+    let server = server("").await;
+    let script = |id: &str| format!("importDefaults('names');\n{}", workflow(id, "startTime: START"));
+    let files = |names: &str| {
+        json!({ "files": {
+            "workflows/a.js": script("a"), "workflows/b.js": script("b"), "defaults/names.js": names,
+            "defaults/days.txt": "2015-12-25"
+        } })
+    };
+    let bundle = files("var START = '2015-09-13T12:00Z';");
+    let plan = put(&server, &format!("{P}?plan=true"), &bundle).await.ok().json();
+    assert_eq!(names(&plan, "files", "change"), ["new", "new", "new", "new"]);
+    put(&server, P, &bundle).await.ok();
+    let listed = server.get("/api/v1/projects").await.ok().json();
+    let expected =
+        json!({ "name": "p", "workflows": ["a", "b"], "hasScript": true, "hasDefaults": true, "problems": [] });
+    assert_eq!(listed["items"][0], expected);
+    assert_eq!(server.get("/api/v1/workflows/b").await.ok().json()["project"], "p");
+    let changed = put(&server, &format!("{P}?plan=true"), &files("var START = '2015-09-13T13:00Z';")).await.ok().json();
+    let diff = json!(["- var START = '2015-09-13T12:00Z';", "+ var START = '2015-09-13T13:00Z';"]);
+    assert_eq!(changed["files"][1]["diff"], diff);
+    server.ask(Method::DELETE, P, "").await.ok();
+    assert_eq!(names(&server.get("/api/v1/projects").await.ok().json(), "items", "name"), ["test"]);
+    assert_eq!(std::fs::read_dir(server.folder.path().join("defaults")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_deploys_a_project_is_said_of_what_it_defines_and_of_nothing_else() {
     let server = server(&workflow("other", "")).await;
     let by_ann = |method: Method, body: String| {
@@ -167,7 +194,18 @@ async fn bad_projects_are_told_what_was_expected_and_change_nothing() {
     let taken = workflow("taken", "");
     let cases = [
         ("..%2Fx", json!({ "workflow": "" }), "400 bad-path: failed to name a project \"../x\": "),
-        ("p", json!({}), "400 bad-body: the body is JSON, but not as expected: missing field `workflow`"),
+        ("p", json!({}), "400 bad-body: expected `workflow`, the text of a script, or `files`, the texts of several"),
+        ("p", json!({ "workflow": "", "files": {} }), "400 bad-body: expected either `files`, or `workflow` and "),
+        (
+            "p",
+            json!({ "files": { "../x.js": "" } }),
+            "400 bad-body: failed to read `files`: the file \"../x.js\" is none",
+        ),
+        (
+            "p",
+            json!({ "files": { "defaults/x.js": "" } }),
+            "400 bad-body: failed to read `files`: it has no script in ",
+        ),
         ("p", json!({ "workflow": "", "hdfs": { "../x": "" } }), "400 bad-body: the file \"../x\" of `hdfs` has no"),
         ("p", json!({ "workflow": "", "hdfs": { "x": "?" } }), "400 bad-body: the file \"x\" of `hdfs` is not base64"),
         ("p", json!({ "workflow": "", "hdfsRoot": "x" }), "400 bad-query: failed to use \"x\" as the root in HDFS: "),

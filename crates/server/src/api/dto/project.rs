@@ -41,6 +41,8 @@ impl FromLibrary<&FileChange> for FileChangeDto {
             change: name_of(file.difference).into(),
             lines_added: file.lines.map(|(added, _)| added),
             lines_removed: file.lines.map(|(_, removed)| removed),
+            diff: file.diff.clone(),
+            diff_more: file.more,
             bytes: file.bytes,
         }
     }
