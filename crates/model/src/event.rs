@@ -436,8 +436,8 @@ pub enum SlotEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// It was taken over from the database of another scheduler: it came to be, or a slot that had not run yet
-    /// stands where it stood there.
+    /// It was taken over from the database of another scheduler: it came to be, or a slot that waited or was queued and had not run
+    /// yet stands where it stood there.
     Imported {
         /// The other scheduler: `celos`.
         from: String,

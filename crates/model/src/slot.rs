@@ -54,7 +54,7 @@ impl SlotState {
             (idle, SlotEvent::MarkedSucceeded { .. }) if !matches!(idle, Dispatched | Running | Succeeded) => Succeeded,
             (done, SlotEvent::Reopened { .. }) if done.is_final() => Waiting,
             (live, SlotEvent::Prioritised { .. } | SlotEvent::Requested { .. }) if !live.is_final() => live,
-            (Waiting, SlotEvent::Imported { state, .. }) if state.is_importable() => *state,
+            (Waiting | Queued, SlotEvent::Imported { state, .. }) if state.is_importable() => *state,
             // The run of a killed or skipped slot, which may have been reopened since, but can't have been dispatched again.
             (state, SlotEvent::RunEnded { .. }) if !matches!(state, Dispatched | Running) => state,
             _ => return None,

@@ -8,6 +8,11 @@ use super::{FROM, JobRecord};
 /// The default priority of Stolos, which is the last.
 const LAST_PRIORITY: i32 = 100;
 
+/// The actor who requests jobs with a priority of their own.
+pub(super) fn importer() -> Actor {
+    Actor::system(format!("import from {FROM}"))
+}
+
 /// A job to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrival {
@@ -62,7 +67,7 @@ impl Arrival {
                 origin: Origin::Request,
                 priority: LAST_PRIORITY - priority,
                 backfill: None,
-                by: Some(Actor::system(format!("import from {FROM}"))),
+                by: Some(importer()),
                 reason: Some(format!("pending in Stolos, with priority {priority}")),
             };
         }

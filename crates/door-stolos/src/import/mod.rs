@@ -22,7 +22,7 @@ use kelos_model::{Slot, SlotRef, SlotState, Workflow, WorkflowEvent, WorkflowId}
 use kelos_store::{Journal, Lease, Queries, StoreError};
 use serde::Serialize;
 
-use arrival::Arrival;
+use arrival::{Arrival, importer};
 use commit::NextCommit;
 pub use records::{AppRecords, JobRecord, StolosState};
 pub use source::StateSource;
@@ -221,12 +221,16 @@ impl<'a> Import<'a> {
         let reader = self.store.reader();
         let here = reader.slot(&arrival.job)?;
         if let Some(here) = &here {
-            if here.state == arrival.state {
+            // What waits there may be queued here: the scheduler has seen that its parents have succeeded.
+            let has_not_run = matches!(here.state, SlotState::Waiting | SlotState::Queued) && here.last_run == 0;
+            let is_same = here.state == arrival.state || has_not_run && arrival.state == SlotState::Waiting;
+            let counts_the_same = !has_not_run || here.retries == arrival.retries;
+            let is_ours = !(is_same && counts_the_same) && !(has_not_run && is_untouched(&*reader, &arrival.job)?);
+            if is_same && (is_ours || counts_the_same) {
                 told.same += 1;
                 return Ok(None);
             }
-            let idle = here.state == SlotState::Waiting && here.last_run == 0;
-            if !idle || !is_untouched(&*reader, &arrival.job)? {
+            if is_ours {
                 let (job, there) = (arrival.job.key.short(), arrival.there);
                 told.kept.push(KeptJob { job, here: here.state, there });
                 return Ok(None);
@@ -259,14 +263,21 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Whether only imports and the scheduler itself have changed a job.
+/// Whether only imports and the scheduler itself have changed a job that has not run.
 fn is_untouched(reader: &dyn Queries, job: &SlotRef) -> Result<bool, StoreError> {
     use kelos_model::event::Origin;
     let is_idle = |event: &Event| {
         let Event::Slot { what, .. } = event else { return false };
         match what {
-            SlotEvent::Planned { origin, .. } => matches!(origin, Origin::Child(_) | Origin::Parent(_)),
-            SlotEvent::Looked { .. } | SlotEvent::Imported { .. } => true,
+            SlotEvent::Planned { origin: Origin::Child(_) | Origin::Parent(_), .. } => true,
+            // With a priority of its own it came as a request.
+            SlotEvent::Planned { origin: Origin::Request, by, .. } => *by == Some(importer()),
+            SlotEvent::Looked { .. }
+            | SlotEvent::TriggerMet { .. }
+            | SlotEvent::Held { .. }
+            | SlotEvent::ConstraintsMet { .. }
+            | SlotEvent::Late { .. }
+            | SlotEvent::Imported { .. } => true,
             _ => false,
         }
     };

@@ -1,6 +1,7 @@
 //! Importing into a store in memory.
 
 use kelos_model::event::Origin;
+use kelos_model::{Answer, Finding, Reason, ReasonKind};
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{Folders, Limits};
 use kelos_store::{MemoryStore, StoredState};
@@ -116,6 +117,43 @@ fn priorities_come_along() {
     };
     assert_eq!(by.as_ref().unwrap().name.as_ref(), "import from stolos");
     assert_eq!(reason.as_deref(), Some("pending in Stolos, with priority 5"));
+}
+
+/// Has the scheduler queue a job that waits.
+fn queue(store: &mut MemoryStore, app: &str, job: &str) {
+    let id = SlotRef::job(WorkflowId::new(app).unwrap(), job.into());
+    let (slot, last) = (slot(store, app, job), store.reader().last_seq().unwrap());
+    let lease = store.lease("a command", now(), LEASE_MILLIS).unwrap();
+    let mut commit = NextCommit::new(lease, last, now());
+    let explanation = Reason::leaf(ReasonKind::Always, Answer::Met, Finding::Always);
+    commit.slot(&id, slot.as_ref(), SlotEvent::TriggerMet { explanation });
+    commit.flush(store).unwrap();
+    store.release(lease.unwrap()).unwrap();
+}
+
+#[test]
+fn jobs_that_have_a_priority_or_were_queued_are_untouched() {
+    let mut state = StolosState::default();
+    for job in ["1", "2", "3", "4"] {
+        put(&mut state, "a", job, "pending", 0);
+    }
+    state.apps.get_mut("a").unwrap().queued.extend([("1".to_owned(), 5), ("2".to_owned(), 5)]);
+    let mut store = MemoryStore::new();
+    run(&mut store, &state, false);
+    for job in ["2", "3", "4"] {
+        queue(&mut store, "a", job);
+    }
+    let again = run(&mut store, &state, false);
+    assert_eq!((again.events, again.apps[0].same, &again.apps[0].kept), (0, 4, &vec![]));
+    for (job, is) in [("1", "completed"), ("2", "failed"), ("3", "skipped")] {
+        put(&mut state, "a", job, is, 0);
+    }
+    put(&mut state, "a", "4", "pending", 1);
+    let later = run(&mut store, &state, false);
+    assert_eq!((later.apps[0].jobs(), &later.apps[0].kept), (4, &vec![]));
+    let found = ["1", "2", "3", "4"].map(|job| slot(&store, "a", job).unwrap());
+    let expected = [SlotState::Succeeded, SlotState::Failed, SlotState::Skipped, SlotState::Waiting];
+    assert_eq!((found.clone().map(|slot| slot.state), found[3].retries), (expected, 1));
 }
 
 #[test]
