@@ -224,15 +224,18 @@ impl<'a> Import<'a> {
             // What waits there may be queued here: the scheduler has seen that its parents have succeeded.
             let has_not_run = matches!(here.state, SlotState::Waiting | SlotState::Queued) && here.last_run == 0;
             let is_same = here.state == arrival.state || has_not_run && arrival.state == SlotState::Waiting;
-            let counts_the_same = !has_not_run || here.retries == arrival.retries;
-            let is_ours = !(is_same && counts_the_same) && !(has_not_run && is_untouched(&*reader, &arrival.job)?);
-            if is_same && (is_ours || counts_the_same) {
+            if is_same && (!has_not_run || here.retries == arrival.retries) {
                 told.same += 1;
                 return Ok(None);
             }
-            if is_ours {
-                let (job, there) = (arrival.job.key.short(), arrival.there);
-                told.kept.push(KeptJob { job, here: here.state, there });
+            if !has_not_run || !is_untouched(&*reader, &arrival.job)? {
+                match is_same {
+                    true => told.same += 1,
+                    false => {
+                        let (job, there) = (arrival.job.key.short(), arrival.there);
+                        told.kept.push(KeptJob { job, here: here.state, there });
+                    }
+                }
                 return Ok(None);
             }
         }
