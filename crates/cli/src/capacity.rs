@@ -20,7 +20,7 @@ const NAMED: usize = 3;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<u8, Failure> {
     let found: Reply<CapacityDto> =
-        Connection::open(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
+        Connection::to_read(&args.door)?.get("read the capacity", "/capacity", &Query::new())?;
     if args.door.form.json {
         words::json(&found);
         return Ok(0);

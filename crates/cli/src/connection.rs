@@ -10,6 +10,7 @@ use crate::fleet::{self, Fleet};
 use crate::location::{Location, PORT};
 use crate::logging;
 use crate::options::Door;
+use crate::terminal;
 use crate::trust::TrustOptions;
 
 /// A client, with the server in this process that answers it where a folder of workers has no leader.
@@ -25,10 +26,20 @@ impl Connection {
     /// A connection to the server that was named, else to that of this folder, else to the one at the usual port. In a folder
     /// that workers share there is always an answer: this process leads if no other one does.
     pub(crate) fn open(door: &Door) -> Result<Connection, Failure> {
+        Connection::with(door, |fleet| fleet)
+    }
+
+    /// The same for a question that is answered at once, and changes nothing: where this process leads, it schedules nothing.
+    pub(crate) fn to_read(door: &Door) -> Result<Connection, Failure> {
+        Connection::with(door, Fleet::only_asking)
+    }
+
+    fn with(door: &Door, adjust: impl FnOnce(Fleet) -> Fleet) -> Result<Connection, Failure> {
         let named = door.server.as_deref().filter(|server| !server.is_empty());
         if named.is_none()
             && let Some(fleet) = fleet::of_workers_alone()?
         {
+            let fleet = adjust(fleet);
             let client = Client::of(&fleet.find()?, &door.trust)?;
             return Ok(Connection { client, trust: door.trust.clone(), is_nearby: true, lead: Some(fleet) });
         }
@@ -92,17 +103,29 @@ pub(crate) fn is_named(door: &Door) -> bool {
     door.server.as_ref().is_some_and(|server| !server.is_empty()) || Location::nearby().is_some()
 }
 
-/// Asks the server that was named or that of this folder; where there is none, this process leads until it has answered.
-pub(crate) fn ask<T>(door: &Door, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
+/// Asks the server that was named or that of this folder about apps; where there is none, this process leads until it has answered.
+pub(crate) fn ask<T>(door: &Door, apps: &[String], ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
     let dir = fleet::folder_of_jobs().filter(|_| door.server.as_ref().is_none_or(String::is_empty));
     let Some(dir) = dir else {
         return Connection::open(door).and_then(|connection| ask(&connection));
     };
-    let _logging = logging::start(logging::USUAL, None)?;
+    let _logging = logging::start(logging::OF_COMMANDS, None)?;
     let fleet = Fleet::new(&dir, Apps::of_environment().source(&dir)?, kelos_executors::workers::LEASE)?;
     // Commands start where the definitions are.
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;
-    let answer = fleet.ask(ask)?;
+    let answer = fleet.ask(ask);
+    let apps: Vec<&str> = apps.iter().map(String::as_str).collect();
+    let mistakes = match &answer {
+        Err(failure) if failure.code == UNREACHABLE => Vec::new(),
+        _ => fleet.mistakes(&apps),
+    };
     fleet.leave()?;
-    Ok(answer)
+    match answer {
+        Ok(answer) => {
+            mistakes.iter().for_each(terminal::note);
+            Ok(answer)
+        }
+        Err(failure) if failure.shown.is_empty() => Err(failure.show(mistakes)),
+        Err(failure) => Err(failure),
+    }
 }

@@ -33,7 +33,7 @@ pub(crate) fn read(client: &Client) -> Result<Reply<FailureListDto>, Failure> {
 }
 
 pub(crate) fn run(args: &FailuresArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let found = read(&client)?;
     if args.door.form.json {
         words::json(&found);

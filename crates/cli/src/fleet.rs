@@ -15,9 +15,11 @@ use kelos_executors::workers::REMOTE_LEASE;
 use kelos_model::secret::AllowList;
 use kelos_sandbox::apps::AppsSource;
 use kelos_store_sqlite::SqliteStore;
+use kelos_wire::{ListDto, ProblemDto};
 use tokio::sync::oneshot;
 use ureq::Agent;
 
+use crate::address::Query;
 use crate::agent;
 use crate::apps::{Apps, TASKS_JSON};
 use crate::client::Client;
@@ -35,6 +37,8 @@ const PATIENCE: Duration = kelos::LEASE.saturating_add(Duration::from_secs(10));
 const GLANCE: Duration = Duration::from_secs(5);
 /// Wait until the next look for a leader.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Mistakes that are named.
+const MISTAKES: usize = 10;
 /// The entries by which a folder of jobs is recognised.
 const SIGNS: [&str; 3] = [STATE, TASKS_JSON, "workflows"];
 /// So many of the signs, from the first on, are of a folder with apps.
@@ -46,6 +50,8 @@ pub(crate) struct Fleet {
     state: PathBuf,
     apps: AppsSource,
     lease: Duration,
+    /// Whether it schedules while it leads.
+    pace: Pace,
     /// The secrets and users that the jobs may use which it runs.
     allowed: AllowList,
     seat: Mutex<Seat>,
@@ -69,7 +75,21 @@ impl Fleet {
     pub(crate) fn new(dir: &Path, apps: AppsSource, lease: Duration) -> Result<Fleet, Failure> {
         let state = dir.join(STATE);
         location::make_state(&state)?;
-        Ok(Fleet { dir: dir.to_owned(), state, apps, lease, allowed: AllowList::default(), seat: Mutex::default() })
+        Ok(Fleet {
+            dir: dir.to_owned(),
+            state,
+            apps,
+            lease,
+            pace: Pace::ByItself,
+            allowed: AllowList::default(),
+            seat: Mutex::default(),
+        })
+    }
+
+    /// The same for a question: where this process leads until it is answered, it plans, evaluates and starts nothing.
+    pub(crate) fn only_asking(mut self) -> Fleet {
+        self.pace = Pace::Stepped;
+        self
     }
 
     /// The same, for jobs that may use what is in this list.
@@ -147,6 +167,18 @@ impl Fleet {
         }
     }
 
+    /// The mistakes in the descriptions of these apps, or in a whole file, in words; none where the leader does not tell.
+    pub(crate) fn mistakes(&self, apps: &[&str]) -> Vec<String> {
+        let read = |client: &Client| client.get::<ListDto<ProblemDto>>("list the problems", "/problems", &Query::new());
+        let Ok(found) = self.ask(read) else { return Vec::new() };
+        let is_of_them = |problem: &&ProblemDto| {
+            problem.severity != "warning" && problem.workflow.as_deref().is_none_or(|id| apps.contains(&id))
+        };
+        let line =
+            |problem: &ProblemDto| format!("{}:{}:{}: {}", problem.file, problem.line, problem.column, problem.message);
+        found.items.iter().filter(is_of_them).take(MISTAKES).map(line).collect()
+    }
+
     /// Gives the lead back, where this process has it: another one takes it.
     pub(crate) fn leave(&self) -> Result<(), Failure> {
         let (lead, location) = {
@@ -181,7 +213,7 @@ impl Fleet {
             folders: folder::folders(&self.dir, None),
             apps: self.apps.clone(),
             data: DataPlace::Embedded(self.state.clone()),
-            pace: Pace::ByItself,
+            pace: self.pace,
             reload_every: Duration::from_secs(1),
             tunables: &Tunables::default(),
             pages: host::Pages::without_file()?.allowing(self.allowed.clone()),
@@ -269,6 +301,11 @@ pub(crate) fn folder_of_jobs() -> Option<PathBuf> {
     let signs = if named { &SIGNS[..SIGNS_OF_APPS] } else { &SIGNS[..] };
     let dir = here.ancestors().find(|dir| signs.iter().any(|sign| dir.join(sign).exists()));
     dir.or_else(|| named.then_some(&*here)).map(Path::to_owned)
+}
+
+/// The folder of jobs that was named: without a name, the nearest one that processes can share.
+pub(crate) fn named_folder(dir: &Path) -> PathBuf {
+    if dir == Path::new(".") { folder_of_jobs().unwrap_or_else(|| dir.to_owned()) } else { dir.to_owned() }
 }
 
 /// The processes that work on this folder or one above, where apps are all that it has, and there is state: a process that leads

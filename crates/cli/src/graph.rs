@@ -61,7 +61,7 @@ pub(crate) struct GraphArgs {
 }
 
 pub(crate) fn run(args: &GraphArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let shape = if args.door.form.json { Shape::Json } else { args.format };
     if let Some(slot) = &args.slot {
         return upstream(&client, slot, shape);

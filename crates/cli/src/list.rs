@@ -61,7 +61,7 @@ fn state_parser() -> clap::builder::PossibleValuesParser {
 const DETAILED: usize = 200;
 
 pub(crate) fn workflows(args: &LsArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let mut query = Query::new();
     query.add_some("tag", args.tag.as_ref());
     let list: Reply<ListDto<WorkflowDto>> = client.get("list the workflows", "/workflows", &query)?;
@@ -193,7 +193,7 @@ fn say_problems(client: &Client) {
 }
 
 pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let doing = "list the slots";
     let mut query = Query::new();
     // A filter that names nothing finds nothing; a name that is mistyped deserves an error.

@@ -15,6 +15,9 @@ use crate::failure::Failure;
 /// whoever wants a job done now has not asked what is unusual about each app.
 pub(crate) const USUAL: &str = "warn,tower_http=off,kelos::first_load::warnings=off";
 
+/// The same for commands that lead for a moment: what is wrong with each app is for `kelos check`, and for those who ask for that app.
+pub(crate) const OF_COMMANDS: &str = "warn,tower_http=off,kelos::first_load=off";
+
 /// The folder of daily log files, and how many of them are kept.
 pub(crate) struct Daily<'a> {
     pub(crate) folder: &'a Path,

@@ -22,7 +22,7 @@ pub(crate) struct QueueArgs {
 const DOING: &str = "read the queue";
 
 pub(crate) fn run(args: &QueueArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let id = client.workflow(DOING, &args.workflow)?.summary.id;
     let found: Reply<QueueDto> = client.get(DOING, &format!("/workflows/{}/queue", escape(&id)), &Query::new())?;
     if args.door.form.json {

@@ -77,7 +77,7 @@ impl RelativesArgs {
 
     /// The answer of a server about the job.
     fn ask<T: DeserializeOwned>(&self, what: &str) -> Result<Reply<T>, Failure> {
-        let (client, doing) = (Connection::open(&self.door)?, "ask about the job");
+        let (client, doing) = (Connection::to_read(&self.door)?, "ask about the job");
         let path = |app: &str| format!("/jobs/{}/{}/{what}", escape(app), escape(&self.job_id));
         let mut query = Query::new();
         query.add("limit", LISTED);

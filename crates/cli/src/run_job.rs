@@ -23,7 +23,7 @@ use crate::machine::launcher;
 use crate::options::{self, AllowOptions, Lease};
 use crate::signals::Signals;
 use crate::worker::{self, Crew, Extras, Line, ended, useless};
-use crate::{folder, no_job, text};
+use crate::{folder, logging, no_job, text};
 
 /// How often the output of a run is looked at: nothing tells when a file has grown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -49,8 +49,8 @@ pub(crate) struct RunArgs {
     /// App of the job
     #[arg(value_name = "APP")]
     pub(crate) app: WorkflowId,
-    /// Folder with scripts, tasks.json and the state that all its workers share
-    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    /// Folder with scripts, tasks.json and the state that all its workers share [default: this one, or the nearest above it]
+    #[arg(default_value = ".", hide_default_value = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
     /// Run this job, which must not have been submitted before [default: the next job in the queue]
     #[arg(long, value_name = "JOB_ID", allow_hyphen_values = true)]
@@ -98,8 +98,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 fn with_queue(args: &RunArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder())?;
-    crew.must_know(std::slice::from_ref(&args.app))?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder(), logging::OF_COMMANDS)?;
+    let mistakes = crew.fleet.mistakes(&[args.app.as_str()]);
+    match crew.must_know(std::slice::from_ref(&args.app)) {
+        Ok(()) => mistakes.iter().for_each(text::tell),
+        Err(failure) if failure.shown.is_empty() => return Err(failure.show(mistakes)),
+        Err(failure) => return Err(failure),
+    }
     let job = args.job_id.as_deref().map(|job| unopened(&crew, args, job)).transpose()?;
     let wanted = WorkerOffer {
         workflows: [args.app.clone()].into(),

@@ -38,6 +38,25 @@ const OF_THE_APP: [(&str, &str); 7] = [
     ("sample", "take a sample in the module's own main"),
 ];
 
+/// The options that mean something here.
+const USED: [&str; 15] = [
+    "app_name",
+    "bash_cmd",
+    "bypass_scheduler",
+    "configuration_backend",
+    "help",
+    "job_id",
+    "job_id_default_template",
+    "max_retry",
+    "redirect_to_stderr",
+    "redis_db",
+    "redis_host",
+    "redis_key_prefix",
+    "redis_port",
+    "tasks_json",
+    "timeout",
+];
+
 /// The help about options, after that of the others.
 const ABOUT_OPTIONS: &str = "\
 Accepted, without effect: --queue_backend and --qb_… (the queue is in the folder's own database),
@@ -198,13 +217,29 @@ impl Stolos {
     }
 }
 
+/// The name of an option that was typed as far as it is clear, as Python's argparse takes it.
+fn whole_name(typed: &str) -> &str {
+    let known = USED.iter().chain(&NEEDLESS).copied().chain(OF_THE_APP.iter().map(|(name, _)| *name));
+    let mut meant = known.chain(["watch"]).filter(|name| name.starts_with(typed));
+    match (meant.clone().find(|name| *name == typed), meant.next(), meant.next()) {
+        (None, Some(name), None) if !typed.is_empty() => name,
+        _ => typed,
+    }
+}
+
 /// Leaves out what is not needed, but for the words of a command.
 fn without_needless(typed: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
     let mut kept = Vec::new();
     let mut typed = typed.into_iter();
     while let Some(word) = typed.next() {
         let option = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
-        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let (typed_name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let name = whole_name(typed_name);
+        let word = match value {
+            _ if name == typed_name => word.clone(),
+            Some(value) => OsString::from(format!("--{name}={value}")),
+            None => OsString::from(format!("--{name}")),
+        };
         if let Some((name, instead)) = OF_THE_APP.iter().find(|(known, _)| *known == name) {
             let what = format!("--{name} has no effect: {instead}\n");
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, what));
@@ -261,6 +296,15 @@ mod tests {
             refused("stolos -a a --configuration_backend my.module").contains("expected json, redis or exec:COMMAND")
         );
         assert!(refused("stolos -a a --read_fp x").contains("--read_fp has no effect: say read_fp in the app"));
+    }
+
+    #[test]
+    fn options_may_be_cut_short_as_long_as_they_are_clear() {
+        let expected = "kelos run --job-id=j --timeout=9 --max-retry=5 a --bash-cmd --app x";
+        assert_eq!(meant("stolos --app a --job_id j --time=9 --queue redis --bash --app x"), expected);
+        for unclear in ["stolos --app a --redis_p 1 --qb_redis 5", "stolos --app a --j x"] {
+            assert!(words(unclear.split(' ').map(OsString::from).collect()).is_err(), "{unclear}");
+        }
     }
 
     #[test]

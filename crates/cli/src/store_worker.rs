@@ -13,7 +13,7 @@ use crate::location::{self, Location, STATE};
 use crate::machine::processors;
 use crate::node::{DataPlace, NodeWorkerPlan, definitions};
 use crate::worker::WorkerArgs;
-use crate::{folder, logging, text};
+use crate::{fleet, folder, logging, text};
 
 /// Works until it is told to end.
 pub(crate) fn run(args: &WorkerArgs, store: &str) -> Result<u8, Failure> {
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &WorkerArgs, store: &str) -> Result<u8, Failure> {
         return Err(failure.hint("--bind and --port say where that is"));
     }
     let options = &args.shared;
-    let dir = folder::existing("folder of jobs", &args.dir)?;
+    let dir = folder::existing("folder of jobs", &fleet::named_folder(&args.dir))?;
     let apps = args.described.source(&dir)?;
     let (allowed, rules) = (args.allowed.read()?, args.allowed.rules()?);
     // Before the folder is entered, because paths to files are as people see them from outside.

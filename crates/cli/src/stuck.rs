@@ -19,7 +19,7 @@ pub(crate) struct StuckArgs {
 }
 
 pub(crate) fn run(args: &StuckArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let found: Reply<StuckListDto> = client.get("list stuck slots", "/stuck", &Query::new())?;
     if args.door.form.json {
         words::json(&found);

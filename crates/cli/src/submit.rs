@@ -49,7 +49,7 @@ pub(crate) fn run(args: &SubmitArgs) -> Result<u8, Failure> {
 fn submit<T: DeserializeOwned>(args: &SubmitArgs, lines: impl Fn(&T) -> Vec<String>) -> Result<u8, Failure> {
     args.request(&args.apps)?;
     // Without a server this process is one, until the jobs are stored.
-    let answer: Reply<T> = connection::ask(&args.door, |client| {
+    let answer: Reply<T> = connection::ask(&args.door, &args.apps, |client| {
         client.by_names(DOING, &args.apps, |apps| client.post(DOING, "/jobs", &args.request(apps)?))
     })?;
     if args.door.form.json {

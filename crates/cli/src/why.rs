@@ -38,7 +38,7 @@ pub(crate) struct WhyArgs {
 const DOING: &str = "explain the slot";
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
-    let client = Connection::open(&args.door)?;
+    let client = Connection::to_read(&args.door)?;
     let mut workflow = client.workflow(DOING, &args.workflow)?;
     if let Some(zone) = &args.zone {
         workflow.summary.zone = Some(zone.name().to_owned());

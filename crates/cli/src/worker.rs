@@ -25,7 +25,7 @@ use crate::address::{Query, escape};
 use crate::apps::Apps;
 use crate::client::Client;
 use crate::failure::{Failure, UNREACHABLE};
-use crate::fleet::Fleet;
+use crate::fleet::{self, Fleet};
 use crate::location::{self, Location};
 use crate::machine::{hostname, launcher, processors};
 use crate::node::StoreOptions;
@@ -41,8 +41,8 @@ const ANSWER: Duration = Duration::from_secs(90);
 
 #[derive(clap::Args)]
 pub(crate) struct WorkerArgs {
-    /// Folder with scripts, tasks.json and the state that all its workers share
-    #[arg(default_value = ".", value_hint = clap::ValueHint::DirPath)]
+    /// Folder with scripts, tasks.json and the state that all its workers share [default: this one, or the nearest above it]
+    #[arg(default_value = ".", hide_default_value = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
     /// Only run jobs of these apps
     #[arg(short, long = "app", value_name = "APP", num_args = 1..)]
@@ -106,7 +106,7 @@ impl Extras {
 }
 
 pub(crate) fn run(args: &WorkerArgs) -> Result<u8, Failure> {
-    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder())?;
+    let crew = Crew::join(&args.dir, &args.described, &args.allowed, args.lease.of_folder(), logging::USUAL)?;
     crew.must_know(&args.apps)?;
     let wanted = offer(args);
     let metrics = OwnMetrics::open(args.metrics, wanted.at_a_time)?;
@@ -229,11 +229,17 @@ pub(crate) struct Crew {
 
 impl Crew {
     /// Goes to work in a folder: finds its leader, or leads.
-    pub(crate) fn join(dir: &Path, apps: &Apps, allowed: &AllowOptions, lease: Duration) -> Result<Crew, Failure> {
+    pub(crate) fn join(
+        dir: &Path,
+        apps: &Apps,
+        allowed: &AllowOptions,
+        lease: Duration,
+        log: &str,
+    ) -> Result<Crew, Failure> {
         // Before the folder is entered, because a path to a file is as people see it from outside.
         let allowed = allowed.read()?;
         let (dir, apps) = enter(dir, apps)?;
-        let logging = logging::start(logging::USUAL, None)?;
+        let logging = logging::start(log, None)?;
         let fleet = Fleet::new(&dir, apps, lease)?.allowing(allowed);
         let place = fleet.find()?;
         if place.token.is_none() {
@@ -281,7 +287,7 @@ impl Crew {
 
 /// Stands where the definitions are, so that relative paths mean the same to all commands.
 pub(crate) fn enter(dir: &Path, apps: &Apps) -> Result<(PathBuf, AppsSource), Failure> {
-    let dir = folder::existing("folder of jobs", dir)?;
+    let dir = folder::existing("folder of jobs", &fleet::named_folder(dir))?;
     // Before the folder is entered, because a path to a file is as people see it from outside.
     let apps = apps.source(&dir)?;
     std::env::set_current_dir(&dir).map_err(|error| Failure::usage(format!("work in {}: {error}", dir.display())))?;

@@ -50,6 +50,10 @@ mod real {
         assert!(said.contains(&left_out), "{said}");
         assert!(said.contains("1 record of Stolos has no state: its job was never submitted\n"), "{said}");
         assert!(said.contains("imported 7 jobs of 2 apps into "), "{said}");
+        // A question leads for a moment, and queues nothing.
+        assert!(folder.run(&["queue", "model"]).ok().starts_with("model: 0 queued; 0 running, 3 waiting, "));
+        folder.run(&["why", "model", "20140601_1"]).ok();
+        assert_eq!(state(folder, "model", "20140601_1"), "waiting");
         let again = import(folder, from, &["--json"]).ok();
         let again: Value = serde_json::from_str(&again).expect("JSON");
         assert_eq!(again["imported"]["events"], 0);

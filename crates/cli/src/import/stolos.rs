@@ -1,7 +1,9 @@
 //! `kelos import stolos`: the jobs in the Redis or the ZooKeeper of a Stolos.
 
 use jiff::Timestamp;
-use kelos_door_stolos::import::{AppDefinitions, ImportError, ImportReport, ImportedApp, StateSource, import};
+use kelos_door_stolos::import::{
+    AppDefinitions, ImportError, ImportReport, ImportedApp, StateSource, import, refuse_running,
+};
 use kelos_engine::clock::whole_millis;
 use kelos_engine::secrets::read_secret;
 use kelos_model::secret::SecretSource;
@@ -50,6 +52,10 @@ pub(crate) fn run(args: &StolosArgs) -> Result<u8, Failure> {
     let source = StateSource::new(&args.from, password.transpose()?.as_deref(), &trust);
     let source = source.map_err(|error| Failure::usage(error.to_string()))?;
     let state = source.read().map_err(|error| Failure::bad(error.to_string()))?;
+    if !args.dry_run {
+        // Before anything is made here.
+        refuse_running(&state).map_err(|error| Failure::bad(error.to_string()))?;
+    }
     let mut store = store(&data, args.dry_run)?;
     let now = whole_millis(Timestamp::now());
     let imported = import(&mut *store, &state, &definitions, now, args.dry_run).map_err(|error| match error {
@@ -103,7 +109,7 @@ fn print(args: &StolosArgs, imported: &ImportReport, problems: &[Problem], data:
     for problem in problems {
         folder::problem_lines(problem).iter().for_each(text::line);
     }
-    text::line(summary(args.dry_run, imported, data));
+    text::line(summary(&args.from, args.dry_run, imported, data));
 }
 
 fn kept(one: &ImportedApp) {
@@ -128,10 +134,10 @@ fn stateless(records: usize) -> String {
     format!("{} of Stolos {have} never submitted", count(records, "record"))
 }
 
-fn summary(dry_run: bool, imported: &ImportReport, data: &Data) -> String {
+fn summary(from: &str, dry_run: bool, imported: &ImportReport, data: &Data) -> String {
     let place = data.database().display().to_string();
     if imported.events == 0 {
-        return format!("nothing new: {place} has it already");
+        return nothing(from, imported, &place);
     }
     let jobs: u32 = imported.apps.iter().map(ImportedApp::jobs).sum();
     let what = format!("{} of {}", count(jobs as usize, "job"), count(imported.apps.len(), "app"));
@@ -139,5 +145,43 @@ fn summary(dry_run: bool, imported: &ImportReport, data: &Data) -> String {
         format!("would import {what} into {place}; nothing was written")
     } else {
         format!("imported {what} into {place}")
+    }
+}
+
+/// The reason for which nothing was imported.
+fn nothing(from: &str, imported: &ImportReport, place: &str) -> String {
+    let known: usize = imported.apps.iter().map(|one| one.same as usize + one.kept.len()).sum();
+    let left_out = imported.undefined.values().sum::<usize>() + imported.troubles.len();
+    let left_out = |before: &str| format!("{before}{} left out, see above", jobs_were(left_out));
+    match (known, imported.undefined.is_empty() && imported.troubles.is_empty()) {
+        (0, true) if imported.stateless > 0 => "nothing imported: its jobs were never submitted".to_owned(),
+        (0, true) => format!("nothing imported: {from} has no jobs of Stolos"),
+        (0, false) => left_out("nothing imported: "),
+        (_, true) => format!("nothing new: {place} has it already"),
+        (_, false) => left_out(&format!("nothing new: {place} has the others already; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_imported_is_told_with_its_reason() {
+        let told = |report: &ImportReport| nothing("redis://h:6379", report, "kelos.db");
+        let known = ImportedApp { id: "a".to_owned(), same: 2, ..ImportedApp::default() };
+        let undefined = BTreeMap::from([("b".to_owned(), 2), ("c".to_owned(), 1)]);
+        let mut report = ImportReport::default();
+        assert_eq!(told(&report), "nothing imported: redis://h:6379 has no jobs of Stolos");
+        report.stateless = 1;
+        assert_eq!(told(&report), "nothing imported: its jobs were never submitted");
+        report.undefined = undefined;
+        assert_eq!(told(&report), "nothing imported: 3 jobs were left out, see above");
+        report.apps.push(known);
+        assert_eq!(told(&report), "nothing new: kelos.db has the others already; 3 jobs were left out, see above");
+        report.undefined.clear();
+        assert_eq!(told(&report), "nothing new: kelos.db has it already");
     }
 }

@@ -136,21 +136,30 @@ pub fn import(
     now: Timestamp,
     dry_run: bool,
 ) -> Result<ImportReport, ImportError> {
-    let running = state.running();
     if dry_run {
         let report = Import::new(store, None, definitions, now)?.run(state)?;
-        return Ok(ImportReport { running, ..report });
+        return Ok(ImportReport { running: state.running(), ..report });
     }
-    if !running.is_empty() {
-        let more = running.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        return Err(ImportError::Running(running[..running.len().min(NAMED)].join(", ") + &more));
-    }
+    refuse_running(state)?;
     let lease = store.lease(&format!("import {}", std::process::id()), now, LEASE_MILLIS)?;
     let lease = lease.ok_or(ImportError::InUse)?;
     let outcome = Import::new(store, Some(lease), definitions, now).and_then(|import| import.run(state));
     store.release(lease)?;
     Ok(outcome?)
+}
+
+/// Refuses an import while runners of Stolos have jobs.
+///
+/// # Errors
+/// If they have some.
+pub fn refuse_running(state: &StolosState) -> Result<(), ImportError> {
+    let running = state.running();
+    if running.is_empty() {
+        return Ok(());
+    }
+    let more = running.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Err(ImportError::Running(running[..running.len().min(NAMED)].join(", ") + &more))
 }
 
 /// An import in progress.
