@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Folder, Said, Server, eventually, kelos};
+use crate::support::{Folder, Said, Server, eventually, kelos, run_in};
 use serde_json::Value;
 
 /// Notes its start and waits for a file `go` (or the end of its folder), then notes its end.
@@ -387,6 +387,20 @@ fn questions_are_answered_where_nobody_works() {
     folder.run(&["rerun", "app1", "20140101_1"]);
     let _worker = worker(&folder, &[]);
     all_succeed(&folder, "app1", 1);
+}
+
+#[test]
+fn commands_below_a_folder_find_its_jobs() {
+    let folder = folder(&[("app1", "echo {job_id} >> ran")]);
+    let below = folder.path().join("a/b");
+    std::fs::create_dir_all(&below).expect("a folder");
+    run_in(&below, &["submit", "-a", "app1", "-j", "20140101_1", "20140101_2"]).ok();
+    run_in(&below, &["run", "app1", "--timeout", "60"]).ok();
+    let _worker = Server::start(&below, &["worker"], "is running");
+    all_succeed(&folder, "app1", 2);
+    assert_eq!(run_in(&below, &["slots", "app1"]).ok().matches("succeeded").count(), 2);
+    assert!(!below.join(".kelos").exists() && !folder.path().join("a/.kelos").exists());
+    assert_eq!(lines(&folder, "ran").len(), 2);
 }
 
 #[test]

@@ -19,6 +19,9 @@ use serde::Serialize;
 use super::as_json;
 use super::params::Params;
 
+/// The beginning of the URI of a local file.
+const LOCAL: &str = "file:///";
+
 #[derive(Serialize)]
 struct Status {
     #[serde(rename = "type")]
@@ -69,15 +72,17 @@ fn description(reason: &Reason, trigger: Option<&Trigger>) -> String {
         (
             ReasonKind::HdfsPath,
             Finding::ProbeAnswered { probe: Probe::Path { uri, conditions }, verdict, detail, .. },
-        ) if !has_own_system(trigger) => hdfs_path(uri, conditions, *verdict, detail),
+        ) if !has_own_system(trigger) || uri.starts_with(LOCAL) => {
+            hdfs_path(&shown_path(uri, has_own_system(trigger)), conditions, *verdict, detail)
+        }
         _ => words::text(reason),
     }
 }
 
-/// The result for a path. Celos shows the path as in the script, without the scheme and the server.
-fn hdfs_path(uri: &str, conditions: &Conditions, verdict: Verdict, detail: &str) -> String {
+/// The result for a path.
+fn hdfs_path(path: &str, conditions: &Conditions, verdict: Verdict, detail: &str) -> String {
     let conditions = if conditions.is_empty() { String::new() } else { format!(" ({conditions})") };
-    let path = format!("HDFS path {}{conditions}", path_alone(uri));
+    let path = format!("HDFS path {path}{conditions}");
     match verdict {
         Verdict::Yes => format!("{path} is ready"),
         Verdict::No if detail.is_empty() => format!("{path} is not ready"),
@@ -91,9 +96,15 @@ fn has_own_system(trigger: Option<&Trigger>) -> bool {
     matches!(trigger, Some(Trigger::Path(check)) if check.has_own_system())
 }
 
+/// The path of a URI as in the script, without the scheme and the server. Where the script itself names a local file by a URI, Hadoop
+/// writes that without an empty server.
+fn shown_path(uri: &str, has_own_system: bool) -> Cow<'_, str> {
+    if has_own_system { format!("file:{}", plain(uri)).into() } else { path_alone(uri) }
+}
+
 /// The path of a URI, without the scheme and the server: `/in` of `hdfs://nn/in`.
 fn path_alone(uri: &str) -> Cow<'_, str> {
-    if uri.starts_with("file:///") {
+    if uri.starts_with(LOCAL) {
         return plain(uri);
     }
     let Some((_, rest)) = uri.split_once(':') else { return uri.into() };
@@ -172,4 +183,16 @@ async fn look(app: &App, slot: &SlotRef, workflow: &Workflow) -> Result<KnownFac
         }
     }
     Ok(nothing.with(app, upstream, probes).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_as_hadoop_writes_them() {
+        assert_eq!(shown_path("hdfs://nn/in", false), "/in");
+        assert_eq!(shown_path("file:///d/x", false), "/d/x");
+        assert_eq!(shown_path("file:///d/x", true), "file:/d/x");
+    }
 }
