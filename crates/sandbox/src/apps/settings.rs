@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kelos_model::function::FunctionRef;
 use kelos_model::jobs::{JobTemplate, Kind, Pattern, TemplateError};
 use kelos_model::json::without_mark;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// The settings that all apps of a file share.
@@ -65,6 +65,14 @@ enum KindName {
 }
 
 impl KindForm {
+    /// Whether no text is of the kind.
+    fn is_impossible(&self) -> bool {
+        match self {
+            KindForm::Choice(of) | KindForm::Whole(Kind::Choice { of }) => of.is_empty(),
+            _ => false,
+        }
+    }
+
     fn kind(self) -> Kind {
         use kelos_model::jobs::DateForm::{Compact, Dashed};
         match self {
@@ -122,7 +130,14 @@ impl<'de> Deserialize<'de> for IdentifiersFile {
                 while let Some(name) = map.next_key::<Arc<str>>()? {
                     match &*name {
                         SCHEMA => drop(map.next_value::<String>()?),
-                        _ => drop(found.0.insert(name, map.next_value()?)),
+                        _ => {
+                            let kind: KindForm = map.next_value()?;
+                            if kind.is_impossible() {
+                                let why = format!("{name} is an empty list of choices, which no job id fits");
+                                return Err(A::Error::custom(why));
+                            }
+                            found.0.insert(name, kind);
+                        }
                     }
                 }
                 Ok(found)
@@ -153,6 +168,7 @@ mod tests {
         );
         let error = |template, text| Settings::new(template, text).unwrap_err().to_string();
         assert!(error(None, Some(r#"{"date": "day"}"#)).contains("expected \"text\", \"integer\""));
+        assert!(error(None, Some(r#"{"job_id": []}"#)).contains("job_id is an empty list of choices"));
         assert!(
             error(Some("{date"), None).starts_with("read the default template of job ids: \"{date\" is no template")
         );
