@@ -127,7 +127,7 @@ fn everything_wrong_in_a_file_is_told_with_its_place() {
     assert_eq!(told("{\"a\": {}}", &Settings::default()), ["1:2: a has no job_id, and no default template was given"]);
     assert_eq!(
         told("{\"a\": {\"job_id\": []}}", &Settings::default()),
-        ["1:17: the template of job ids is a list, expected a text"]
+        ["1:18: the template of job ids is a list, expected a text"]
     );
     assert_eq!(told("", &Settings::default()), ["1:1: the file is empty, expected an object of apps by name"]);
     assert_eq!(told("{\"a\": {\"\"b\"\": 1}}", &Settings::default()).len(), 1);

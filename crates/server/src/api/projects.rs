@@ -55,7 +55,7 @@ fn bundle(given: BundleDto) -> Result<(Bundle, Option<String>), Fault> {
             let bad = |why: String| Fault::bad_request("bad-body", format!("failed to read `files`: {why}"));
             BundleScripts::Several(files.map_err(bad)?)
         }
-        (Some(_), Some(_)) | (None, Some(_)) => {
+        (_, Some(_)) => {
             let why = "expected either `files`, or `workflow` and `defaults`";
             return Err(Fault::bad_request("bad-body", why));
         }
