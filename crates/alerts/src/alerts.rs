@@ -45,6 +45,8 @@ pub struct AlertParts {
     pub url: Option<String>,
     /// The engine whose log is followed.
     pub handle: Handle,
+    /// The position at which the log ended before the engine took its first turn. Without a stored book, alerts begin there.
+    pub since: u64,
     /// The trust in the servers of channels.
     pub trust: Trust,
     /// The hub, which has the output of runs.
@@ -72,6 +74,7 @@ struct AlertReader {
     settings: Settings,
     url: Option<String>,
     handle: Handle,
+    since: u64,
     clients: Clients,
     hub: Hub,
     lookout: Lookout,
@@ -113,7 +116,7 @@ impl Alerts {
     /// Sends alerts until the engine ends, and while it leads.
     #[must_use]
     pub fn start(parts: AlertParts, runtime: &Runtime) -> Alerts {
-        let AlertParts { settings, url, handle, trust, hub, lookout } = parts;
+        let AlertParts { settings, url, handle, since, trust, hub, lookout } = parts;
         let (url, clients) = (settings.url.clone().or(url), Clients::new(&trust));
         let (state, stored, settled) = (Mutex::default(), watch::Sender::new(0), watch::Sender::new(0));
         let (lapse, sending, storing) = (Mutex::default(), RwLock::new(true), tokio::sync::Mutex::default());
@@ -121,6 +124,7 @@ impl Alerts {
             settings,
             url,
             handle,
+            since,
             clients,
             hub,
             lookout,
@@ -145,8 +149,9 @@ impl Alerts {
         let elsewhere = if sends { None } else { self.stored_book() };
         let state = self.state();
         let book = state.book.as_ref().or(elsewhere.as_ref());
-        let mut open: Vec<_> = book.into_iter().flat_map(Book::incidents).cloned().collect();
-        open.sort_by(|a, b| b.opened_at.cmp(&a.opened_at).then_with(|| a.cause.cmp(&b.cause)));
+        let mut all: Vec<_> = book.into_iter().flat_map(Book::incidents).cloned().collect();
+        all.sort_by(|a, b| b.opened_at.cmp(&a.opened_at).then_with(|| a.cause.cmp(&b.cause)));
+        let (news, open) = all.into_iter().partition(|incident| incident.condition.is_moment());
         let channels = settings.channels.iter().map(|(name, channel)| {
             let tally = state.tallies.get(name);
             ChannelStatus {
@@ -156,11 +161,11 @@ impl Alerts {
                 sent: tally.map_or(0, |tally| tally.sent),
                 failed: tally.map_or(0, |tally| tally.failed),
                 problem: tally.and_then(|tally| tally.problem.clone()),
-                sent_at: tally.and_then(|tally| tally.sent_at),
+                sent_at: tally.and_then(|tally| tally.sent_at).or_else(|| book?.accepted_at(name)),
             }
         });
         let channels = channels.collect();
-        AlertsStatus { sends, rules: settings.rules.clone(), channels, open, problem: state.problem.clone() }
+        AlertsStatus { sends, rules: settings.rules.clone(), channels, open, news, problem: state.problem.clone() }
     }
 
     /// Sends a notice that says that nothing has happened.

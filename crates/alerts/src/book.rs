@@ -87,6 +87,9 @@ struct BookForm {
     /// The moment since which those are the rules.
     #[serde(default)]
     ruled_at: Timestamp,
+    /// When each channel last accepted a notice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    accepted: BTreeMap<String, Timestamp>,
 }
 
 /// The rules by which a book was kept before.
@@ -116,6 +119,8 @@ pub struct Book {
     /// When a look named or missed each of those that are over once they are out of sight.
     sighted: BTreeMap<Cause, Timestamp>,
     ruled_at: Timestamp,
+    /// When each channel last accepted a notice.
+    accepted: BTreeMap<String, Timestamp>,
     /// None if the rules of now are those of before.
     former: Option<FormerRules>,
     /// When the next timer ends; none if it has to be looked for, or there is none.
@@ -133,6 +138,16 @@ impl Book {
         Book::of(rules, BookForm { cursor, clock: now, ruled_at: now, ..BookForm::default() })
     }
 
+    /// An empty book, which begins behind a position of the log. What happened from there up to another one, and is over, is no news.
+    #[must_use]
+    pub fn since(rules: Vec<Rule>, cursor: u64, until: u64, now: Timestamp) -> Book {
+        let former = FormerRules { key: key_of(&rules), until: Some(until) };
+        // Its clock is that of the first event that it reads.
+        let mut book = Book::of(rules, BookForm { cursor, ruled_at: now, ..BookForm::default() });
+        book.former = Some(former);
+        book
+    }
+
     /// The book as it was stored.
     ///
     /// # Errors
@@ -143,7 +158,7 @@ impl Book {
     }
 
     fn of(rules: Vec<Rule>, stored: BookForm) -> Book {
-        let BookForm { cursor, clock, incidents, outbox, backfills, rules: kept_by, ruled_at } = stored;
+        let BookForm { cursor, clock, incidents, outbox, backfills, rules: kept_by, ruled_at, accepted } = stored;
         let is_other = !kept_by.is_empty() && kept_by != key_of(&rules);
         let mut book = Book {
             rules,
@@ -156,6 +171,7 @@ impl Book {
             unseen: BTreeSet::new(),
             sighted: BTreeMap::new(),
             ruled_at,
+            accepted,
             former: is_other.then_some(FormerRules { key: kept_by, until: None }),
             next: None,
             version: 0,
@@ -223,6 +239,7 @@ impl Book {
             backfills: self.backfills.clone(),
             rules: self.former.as_ref().map_or_else(|| key_of(&self.rules), |former| former.key.clone()),
             ruled_at: self.ruled_at,
+            accepted: self.accepted.clone(),
         };
         serde_json::to_value(stored).unwrap_or_default()
     }
@@ -266,6 +283,17 @@ impl Book {
         let before = self.outbox.len();
         self.outbox.retain(|notice| notice.key != key);
         self.version += u64::from(self.outbox.len() != before);
+    }
+
+    /// Notes that a channel has accepted a notice. It is stored with the next change of what waits.
+    pub fn accept(&mut self, channel: &str, now: Timestamp) {
+        self.accepted.insert(channel.to_owned(), now);
+    }
+
+    /// When a channel last accepted a notice, by whatever process it was sent.
+    #[must_use]
+    pub fn accepted_at(&self, channel: &str) -> Option<Timestamp> {
+        self.accepted.get(channel).copied()
     }
 
     /// The backfills that are not done, as far as is known.

@@ -16,6 +16,8 @@ pub struct AlertsStatus {
     pub channels: Vec<ChannelStatus>,
     /// The open incidents, the latest first.
     pub open: Vec<Incident>,
+    /// The news of the last hour, which do not last, such as the end of a backfill; the latest first.
+    pub news: Vec<Incident>,
     /// The reason for which they can't be kept, as a message that completes "failed to …".
     pub problem: Option<String>,
 }
@@ -35,6 +37,6 @@ pub struct ChannelStatus {
     pub failed: u64,
     /// The reason for which the last attempt failed, as a message that completes "failed to …"; none once it has accepted one.
     pub problem: Option<String>,
-    /// When it last accepted one.
+    /// When it last accepted one, from whatever process.
     pub sent_at: Option<Timestamp>,
 }

@@ -1,7 +1,7 @@
 //! `kelos alerts`: what is open, who is told, and whether the channels work.
 
 use comfy_table::Cell;
-use kelos_wire::{AlertChannelDto, AlertsDto};
+use kelos_wire::{AlertChannelDto, AlertDto, AlertsDto};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
@@ -47,7 +47,15 @@ pub(crate) fn run(args: &AlertsArgs) -> Result<u8, Failure> {
     if let Some(problem) = &found.problem {
         words::line(format!("alerts are not sent now: failed to {problem}"));
     }
-    open(&found);
+    if found.open.is_empty() {
+        words::line("No alert is open.");
+    } else {
+        list(&found.open);
+    }
+    if !found.news.is_empty() {
+        words::line("In the last hour:");
+        list(&found.news);
+    }
     if found.channels.is_empty() {
         words::line("There are no channels: they are in the file of --config, under \"alerts\".");
         return Ok(0);
@@ -57,12 +65,9 @@ pub(crate) fn run(args: &AlertsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn open(found: &AlertsDto) {
-    if found.open.is_empty() {
-        return words::line("No alert is open.");
-    }
+fn list(alerts: &[AlertDto]) {
     let mut table = render::table(&["SINCE", "CONDITION", "WHAT", "COUNT", "TOLD BY"]);
-    for alert in &found.open {
+    for alert in alerts {
         table.add_row([
             Cell::new(alert.opened_at.short()),
             Cell::new(&alert.condition),
@@ -77,10 +82,10 @@ fn open(found: &AlertsDto) {
 fn channels(channels: &[AlertChannelDto]) {
     let mut table = render::table(&["CHANNEL", "KIND", "SENT", "WAITING", "STATE"]);
     for channel in channels {
-        let state = match (&channel.problem, channel.sent) {
+        let state = match (&channel.problem, channel.sent_at) {
             (Some(problem), _) => format!("failed to {problem}"),
-            (None, 0) => "not used".to_owned(),
-            (None, _) => "fine".to_owned(),
+            (None, None) => "not used".to_owned(),
+            (None, Some(_)) => "fine".to_owned(),
         };
         table.add_row([
             Cell::new(&channel.name),

@@ -24,9 +24,12 @@ impl App {
     pub async fn alerts(&self) -> Result<AlertsDto, StoreError> {
         let Some(alerts) = self.node().alerts().cloned() else { return Ok(AlertsDto::default()) };
         let view = self.view().await?;
-        let AlertsStatus { sends, rules, channels, open, problem } = blocking(move || Ok(alerts.status())).await?;
-        let open = open.iter().filter(|incident| is_seen(incident, view.as_deref())).map(alert);
-        let dto = AlertsDto { sends, open: open.collect(), ..AlertsDto::default() };
+        let AlertsStatus { sends, rules, channels, open, news, problem } =
+            blocking(move || Ok(alerts.status())).await?;
+        let seen = |all: Vec<Incident>| {
+            all.iter().filter(|incident| is_seen(incident, view.as_deref())).map(alert).collect::<Vec<_>>()
+        };
+        let dto = AlertsDto { sends, open: seen(open), news: seen(news), ..AlertsDto::default() };
         if view.is_some() {
             return Ok(dto);
         }

@@ -287,10 +287,13 @@ impl Node {
         let (history, is_shared) = (config.history.take(), config.log.is_some());
         #[cfg(feature = "alerts")]
         let (alerts, trust) = (config.alerts.take(), config.trust.clone());
+        // The first turns, which plan all that is due, come before alerts begin to read.
+        #[cfg(feature = "alerts")]
+        let since = if alerts.is_some() { store.reader().last_seq()? } else { 0 };
         let mut node = Node::assemble(config, store, runtime.clone())?;
         #[cfg(feature = "alerts")]
         {
-            node.alerts = alerting::start(alerts, trust, &node, &runtime);
+            node.alerts = alerting::start(alerts, since, trust, &node, &runtime);
         }
         #[cfg(feature = "checkpoints")]
         let vouch = node.checkpoints.as_ref().map(|recorder| vouch(recorder, &runtime));

@@ -221,4 +221,14 @@ fn counts_openings_and_details_are_brought_up_to_date() {
     ];
     assert_eq!(words::blockers(&present), expected);
     assert_eq!(present.digest(), found.digest());
+    // The same answer again: only the moment is another.
+    let (Some(last), later) = (present.nested.last().and_then(Reason::evidence), at("2026-01-02T09:00:00Z")) else {
+        panic!("the path is the last leaf");
+    };
+    let Evidence::Probe { probe, verdict, detail, looked_at } = last else { panic!("it was looked at") };
+    assert_eq!(looked_at, now);
+    let answer = ProbeAnswer { verdict, detail: detail.to_owned(), at: later };
+    let again = present.clone().with_answers(&[(probe.clone(), answer)]);
+    assert_eq!(words::blockers(&again), expected);
+    assert_ne!(again, present);
 }

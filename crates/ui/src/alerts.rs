@@ -48,11 +48,10 @@ pub(super) async fn test(
 fn page(found: &AlertsDto, now: Timestamp) -> Markup {
     html! {
         (headline(found))
-        @if !found.open.is_empty() {
-            div.wide { table {
-                thead { tr { th { "Since" } th { "Condition" } th { "What" } th { "Told by" } } }
-                tbody { @for alert in &found.open { (one_alert(alert, now)) } }
-            } }
+        @if !found.open.is_empty() { (list("Since", &found.open, now)) }
+        @if !found.news.is_empty() {
+            h2 { "In the last hour" }
+            (list("When", &found.news, now))
         }
         @if !found.channels.is_empty() {
             h2 { "Channels" }
@@ -84,6 +83,15 @@ fn headline(found: &AlertsDto) -> Markup {
     }
 }
 
+fn list(when: &str, alerts: &[AlertDto], now: Timestamp) -> Markup {
+    html! {
+        div.wide { table {
+            thead { tr { th { (when) } th { "Condition" } th { "What" } th { "Told by" } } }
+            tbody { @for alert in alerts { (one_alert(alert, now)) } }
+        } }
+    }
+}
+
 fn one_alert(alert: &AlertDto, now: Timestamp) -> Markup {
     html! {
         tr {
@@ -101,7 +109,7 @@ fn one_channel(channel: &AlertChannelDto, now: Timestamp) -> Markup {
             td { b { (channel.name) } }
             td {
                 @if let Some(problem) = &channel.problem { span.badge.bad { "away" } p.note { "It failed to " (problem) "." } }
-                @else if channel.sent > 0 { span.badge.good { "fine" } }
+                @else if channel.sent_at.is_some() { span.badge.good { "fine" } }
                 @else { span.badge.waits { "not used" } }
             }
             td { (channel.kind) }

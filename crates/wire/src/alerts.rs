@@ -13,6 +13,9 @@ pub struct AlertsDto {
     pub sends: bool,
     /// The open alerts, the latest first.
     pub open: Vec<AlertDto>,
+    /// The news of the last hour, which do not last, such as the end of a backfill; the latest first.
+    #[serde(default)]
+    pub news: Vec<AlertDto>,
     /// The rules.
     pub rules: Vec<AlertRuleDto>,
     /// The channels.
@@ -22,7 +25,7 @@ pub struct AlertsDto {
     pub problem: Option<String>,
 }
 
-/// Everything that has one cause and is not over.
+/// Everything that has one cause, and is not over or happened lately.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +78,7 @@ pub struct AlertChannelDto {
     pub sent: u64,
     /// The number of attempts that failed since the server leads.
     pub failed: u64,
-    /// When it last accepted one.
+    /// When it last accepted one, from whatever server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Instant>,
     /// The reason for which the last attempt failed, which completes "failed to …".

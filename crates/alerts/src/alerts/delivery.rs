@@ -37,7 +37,11 @@ impl Alerts {
                 continue;
             }
             failures = 0;
+            let now = self.shared.handle.now();
             if let Some(book) = &mut self.state().book {
+                if sent.is_ok() {
+                    book.accept(channel, now);
+                }
                 book.settle(&notice.key);
             }
             self.shared.settled.send_modify(|count| *count += 1);

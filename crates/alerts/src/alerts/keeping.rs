@@ -157,7 +157,7 @@ impl Alerts {
         Ok(())
     }
 
-    /// Reads the book, or begins one behind the end of the log.
+    /// Reads the book, or begins one where the log ended when this process started: its first turns are told, too.
     fn open(&self) -> Result<(), String> {
         if self.state().book.is_some() {
             return Ok(());
@@ -170,7 +170,8 @@ impl Alerts {
         // A cursor behind the end is of a log that an older copy took the place of.
         let restored = restored.filter(|book| book.cursor() <= last);
         let is_stored = restored.is_some();
-        let mut book = restored.unwrap_or_else(|| Book::new(rules, last, handle.now()));
+        let begin = self.shared.since.min(last);
+        let mut book = restored.unwrap_or_else(|| Book::since(rules, begin, last, handle.now()));
         book.take_rules(last, handle.now());
         if handle.reader().removed_history().map_err(words)?.covers(book.cursor() + 1) {
             // The events that ended something may be among those that were removed.

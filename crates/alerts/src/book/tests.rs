@@ -361,3 +361,27 @@ fn a_run_that_fails_once_its_workflow_was_removed_opens_nothing() {
     book.advance(at(5));
     assert_eq!((book.notices().count(), book.incidents().count()), (0, 0));
 }
+
+#[test]
+fn a_book_that_begins_tells_what_lasts_and_nothing_that_is_over() {
+    let by_failures = rules(r#"[{"to": ["c"], "when": ["failed"]}]"#);
+    // The turns of the start are read after it.
+    let mut book = Book::since(by_failures.clone(), 7, 10, at(9 * 60));
+    book.read(&failed(8, 8 * 60, "lasts"), &Shop);
+    book.read(&failed(9, 8 * 60, "over"), &Shop);
+    book.read(&succeeded(10, 8 * 60, "over"), &Shop);
+    book.advance(at(9 * 60));
+    assert_eq!(told(&book), [(Phase::Opened, 1, 9 * 60)]);
+    assert_eq!(book.incidents().map(|one| one.cause.as_str()).collect::<Vec<_>>(), ["lasts"]);
+    let restored = Book::restore(by_failures, book.stored()).unwrap();
+    assert_eq!(told(&restored), told(&book), "it is not told again");
+}
+
+#[test]
+fn a_channel_that_accepted_a_notice_is_known_to_work_after_a_restart() {
+    let by_failures = rules(r#"[{"to": ["c"], "when": ["failed"]}]"#);
+    let mut book = Book::new(by_failures.clone(), 0, at(0));
+    assert_eq!(book.accepted_at("c"), None);
+    book.accept("c", at(5));
+    assert_eq!(Book::restore(by_failures, book.stored()).unwrap().accepted_at("c"), Some(at(5)));
+}

@@ -12,15 +12,15 @@ use kelos_model::{Slot, SlotRef, SlotState, WorkflowId};
 use kelos_store::{Queries, StoreError};
 
 use crate::expectation::Expectation;
-use crate::graph::View;
+use crate::graph::{Obstacle, View};
 use crate::run_times::{RunTimes, run_times, succeeded_runs};
 pub use ahead::{LateAhead, LatenessForecast, MOST_FORESEEN, late_ahead};
 
 /// The most slots that are looked at for one expectation.
 const LOOKED_AT: usize = 200;
 
-/// Expects the end of a live slot; none if it has ended, if too few runs are known of it or of what it waits for, or if that needs a person.
-/// Blocks.
+/// Expects the end of a live slot; none if it has ended, if too few runs are known of it or of what it waits for, or if that needs a person,
+/// or something outside that has no time, such as a file. Blocks.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -106,7 +106,11 @@ impl<'a> Forecast<'a> {
         let due = self.reader.workflow(&id.workflow)?.and_then(|row| row.definition.keys.due(&id.key));
         let ready = [due, slot.and_then(|slot| slot.due)].into_iter().flatten().fold(self.now, Timestamp::max);
         let (mut start, mut latest_start, mut decider) = (ready, ready, None);
-        for wait in self.view.look(id, None)?.waits_for {
+        let look = self.view.look(id, None)?;
+        if look.obstacles.iter().any(Obstacle::has_no_known_end) {
+            return Ok(None);
+        }
+        for wait in look.waits_for {
             let Some(before) = self.end(&wait.slot)? else { return Ok(None) };
             latest_start = latest_start.max(before.latest);
             if before.end > start {

@@ -1,10 +1,10 @@
 use kelos_model::workflow::WorkflowRow;
-use kelos_model::{Deadline, SlotRef, Trigger};
+use kelos_model::{Deadline, SlotEvent, SlotRef, Trigger};
 use kelos_store::StoredState;
 
 use super::*;
 use crate::account;
-use crate::world::{World, at, backlog, row};
+use crate::world::{World, at, backlog, missing, row};
 
 /// Hourly slots of `load`, whose runs took so many minutes; `report` waits for it.
 fn world(minutes: &[i64]) -> World {
@@ -72,6 +72,17 @@ fn nothing_is_expected_of_few_runs_or_after_a_failure() {
     let load = failed.fails("load", 4);
     let report = failed.waits("report", 4, &load);
     assert_eq!(expected(&failed, &report, at(4, 10)), None);
+}
+
+#[test]
+fn nothing_is_expected_of_a_slot_that_waits_for_a_file_without_a_time() {
+    let mut world = world(&[10, 10, 10]);
+    let load = world.planned("load", 4, at(4, 0));
+    let report = world.waits("report", 4, &load);
+    assert_eq!(expected(&world, &load, at(4, 1)).unwrap().end, at(4, 11), "it is about to be asked");
+    world.happens(&load, at(4, 1), SlotEvent::Looked { explanation: missing(at(4, 1)) });
+    assert_eq!(expected(&world, &load, at(4, 10)), None);
+    assert_eq!(expected(&world, &report, at(4, 10)), None);
 }
 
 #[test]

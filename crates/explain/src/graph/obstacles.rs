@@ -20,6 +20,8 @@ use crate::jobs::{self, RelativeGroup};
 
 /// The most slots of one answer.
 pub const MOST_STEPS: usize = 200;
+/// The obstacle of a slot for which nothing else is known to be in the way.
+const ABOUT_TO_BE_ASKED: &str = "its trigger is about to be asked";
 
 /// A slot and all that it waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,6 +193,21 @@ pub(crate) struct Wait {
     pub(crate) state: Option<SlotState>,
 }
 
+impl Obstacle {
+    /// Whether nothing tells how long it is in the way: the outside world, a person, or a condition besides times and slots.
+    pub(crate) fn has_no_known_end(&self) -> bool {
+        match self.kind {
+            ObstacleKind::Trigger => self.words != ABOUT_TO_BE_ASKED,
+            ObstacleKind::Outside
+            | ObstacleKind::Held
+            | ObstacleKind::Paused
+            | ObstacleKind::Frozen
+            | ObstacleKind::Undefined => true,
+            _ => false,
+        }
+    }
+}
+
 impl Look {
     fn step(self, level: u32) -> Step {
         let Look { why, waits_for, obstacles } = self;
@@ -290,7 +307,7 @@ impl Way<'_> {
             None => self.defined(workflow)?,
         }
         if self.obstacles.is_empty() && self.waits_for.is_empty() {
-            self.add(ObstacleKind::Trigger, "its trigger is about to be asked".to_owned());
+            self.add(ObstacleKind::Trigger, ABOUT_TO_BE_ASKED.to_owned());
         }
         Ok(())
     }

@@ -164,7 +164,8 @@ impl Search<'_> {
         // A time of a backlog has no deadline to miss before it has a slot.
         let is_overdue = |row: &SlotRow| !row.slot.is_only_planned() && self.deadline_missed(row).is_some();
         let is_told = |row: &SlotRow| self.followers.contains(&row.id) || is_overdue(row);
-        let is_late = |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !is_told(row);
+        let is_late =
+            |row: &&SlotRow| self.age(row) > limit && !is_patient(row) && !is_told(row) && !self.has_just_moved(row);
         let late: Vec<&SlotRow> = waiting.iter().copied().filter(is_late).collect();
         if let Some(row) = expiring {
             let others = waiting.iter().filter(|row| self.expires_soon(row).is_some()).count() - 1;
@@ -179,6 +180,12 @@ impl Search<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a slot that does not wait for its trigger any more was queued or dispatched a moment ago: it is late, and not stuck.
+    fn has_just_moved(&self, row: &SlotRow) -> bool {
+        let has_moved = matches!(row.slot.state, SlotState::Queued | SlotState::Dispatched);
+        has_moved && self.now.duration_since(row.slot.since) <= FLOOR
     }
 
     /// When a slot expires, where that is soon.

@@ -36,7 +36,7 @@ fn a_slot_is_late_beyond_twice_what_is_usual() {
 #[test]
 fn where_nothing_is_usual_yet_a_slot_has_two_hours_and_the_delay_of_its_trigger() {
     let mut world = World::new(vec![row("w", |w| w.trigger = Trigger::Delay { seconds: 3600 })]);
-    world.planned("w", 4, at(7, 30));
+    world.planned("w", 4, at(4, 0));
     assert_eq!(told(&world.stuck(at(7, 0))), []);
     assert_eq!(told(&world.stuck(at(7, 40))), [(Kind::Late, "w@2016-01-01T04:00Z".to_owned(), 0, 40)]);
 }
@@ -51,7 +51,21 @@ fn slots_that_caught_up_say_nothing_about_what_is_usual() {
         world.succeeds(&slot, at(20, 3));
     }
     world.planned("w", 17, at(20, 0));
-    assert_eq!(told(&world.stuck(at(20, 0))), [(Kind::Late, "w@2016-01-01T17:00Z".to_owned(), 0, 60)]);
+    assert_eq!(told(&world.stuck(at(22, 0))), [], "it counts from when it was planned");
+    assert_eq!(told(&world.stuck(at(23, 0))), [(Kind::Late, "w@2016-01-01T17:00Z".to_owned(), 0, 60)]);
+}
+
+#[test]
+fn a_slot_that_was_dispatched_a_moment_ago_is_not_stuck() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    let slot = world.planned("w", 4, at(4, 0));
+    assert_eq!(told(&world.stuck(at(9, 0))).len(), 1);
+    world.happens(&slot, at(9, 0), SlotEvent::TriggerMet { explanation: missing(at(9, 0)) });
+    world.happens(&slot, at(9, 0), SlotEvent::Dispatched { run: 1, worker: None, batch: None });
+    assert_eq!(told(&world.stuck(at(9, 5))), []);
+    let late = world.stuck(at(9, 6));
+    assert_eq!(told(&late), [(Kind::Late, "w@2016-01-01T04:00Z".to_owned(), 0, 186)]);
+    assert!(late[0].reason.contains("its executor has not confirmed the start"), "{}", late[0].reason);
 }
 
 #[test]
@@ -191,7 +205,8 @@ fn times_of_a_schedule_that_have_no_slots_yet_are_late_and_those_of_a_backfill_a
     let behind = WorkflowRow { planned: backlog(3, None), ..behind };
     let asked_for = WorkflowRow { planned: backlog(3, Some("year")), ..row("b", |_| {}) };
     let world = World::new(vec![behind, asked_for]);
-    assert_eq!(told(&world.stuck(at(1, 30))), [(Kind::Late, "a@2015-12-31T21:00Z".to_owned(), 2, 150)]);
+    assert_eq!(told(&world.stuck(at(1, 30))), [], "they count from when they were planned");
+    assert_eq!(told(&world.stuck(at(3, 0))), [(Kind::Late, "a@2015-12-31T21:00Z".to_owned(), 2, 60)]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use crate::run_times::{SAMPLES, share};
 /// The latest planning after a slot's time for a sample: slots that were planned later had to catch up.
 const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// The moment from which a slot counts as late: its time, or when a person or a backfill asked for it after that.
+/// The moment from which a slot counts as late: its time, or when it was planned in order to catch up, or a person or a backfill asked for
+/// it, after that.
 pub(super) fn due(reader: &dyn Queries, workflow: &WorkflowRow, row: &SlotRow) -> Result<Timestamp, StoreError> {
     let Some(time) = workflow.definition.keys.due(&row.id.key) else {
         return Ok(opened(&reader.history(&row.id)?).unwrap_or(row.slot.since));
@@ -20,7 +21,19 @@ pub(super) fn due(reader: &dyn Queries, workflow: &WorkflowRow, row: &SlotRow) -
     if row.slot.since.duration_since(time) <= ON_TIME {
         return Ok(time);
     }
-    Ok(asked(&reader.history(&row.id)?).map_or(time, |asked| asked.max(time)))
+    if row.slot.is_only_planned() {
+        // It has no events: it was planned with its stretch of the backlog.
+        return Ok(row.slot.since);
+    }
+    let history = reader.history(&row.id)?;
+    let caught_up = planned(&history).filter(|planned| planned.duration_since(time) > ON_TIME);
+    Ok([caught_up, asked(&history)].into_iter().flatten().fold(time, Timestamp::max))
+}
+
+/// When a slot was planned.
+fn planned(history: &[EventRecord]) -> Option<Timestamp> {
+    let plans = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Planned { .. }, .. });
+    history.iter().find(plans).map(|record| record.at)
 }
 
 /// When a job was opened last.

@@ -23,9 +23,11 @@ const NOT_ASKED: Duration = Duration::from_secs(3_600);
 #[cfg(feature = "nodes")]
 use cluster::Cluster;
 
-/// Starts the alerts of a node, by their settings and the address of its server in links; none without settings.
+/// Starts the alerts of a node, by their settings, the address of its server in links, and the position at which the log ended before its
+/// engine was started; none without settings.
 pub(super) fn start(
     config: Option<(Settings, Option<String>)>,
+    since: u64,
     trust: Trust,
     node: &Node,
     runtime: &Runtime,
@@ -36,7 +38,7 @@ pub(super) fn start(
     #[cfg(feature = "nodes")]
     let lookout = with_nodes(lookout, node);
     let (handle, hub) = (node.handle.clone(), node.desk.clone());
-    Some(Alerts::start(AlertParts { settings, url, handle, trust, hub, lookout }, runtime))
+    Some(Alerts::start(AlertParts { settings, url, handle, since, trust, hub, lookout }, runtime))
 }
 
 /// The look at what is wrong with a node and in no event: files of definitions, endpoints of storage, sources of facts, and the disk of the

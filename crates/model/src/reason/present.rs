@@ -8,12 +8,12 @@ use crate::facts::{Collection, Subject};
 use crate::probe::{Probe, ProbeAnswer};
 
 impl Reason {
-    /// The same with what the outside world said last, where that is the same answer based on something else. No answer changes.
+    /// The same with what the outside world said last, and when, where that is the same answer. No answer changes.
     #[must_use]
     pub fn with_answers(mut self, answers: &[(Probe, ProbeAnswer)]) -> Reason {
         if let Finding::ProbeAnswered { probe, verdict, detail, looked_at } = &mut self.finding
             && let Some((_, last)) = answers.iter().find(|(asked, _)| asked == probe)
-            && (last.verdict == *verdict && last.detail != *detail)
+            && (last.verdict == *verdict && last.at >= *looked_at)
         {
             (*detail, *looked_at) = (last.detail.clone(), last.at);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use kelos_alerts::Settings;
 use kelos_core::{Command, Config, Input};
+use kelos_engine::Definitions;
 use kelos_engine::clock::Clock;
 use kelos_engine::executor::{Executor, Reports, Start};
 use kelos_engine::turn::Turns;
@@ -172,6 +173,16 @@ async fn a_slot_that_will_be_late_is_told_with_what_decides() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_is_late_in_the_first_turn_is_told() {
+    let node = AlertingNode::start(past(242), Arc::new(|| at(4, 40)), r#""late""#);
+    let all = Definitions { provenance: Provenance::File, all: workflows(), is_whole: true, ..Definitions::default() };
+    node.node.handle().deploy(all).unwrap();
+    let told = node.first().await;
+    assert_eq!((&told["condition"], &told["phase"]), (&"late".into(), &"opened".into()));
+    assert_eq!(told["title"], "report@2026-01-01T04:00:00.000Z is late: its deadline was 2026-01-01T04:30Z");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_takes_too_long_is_told_with_all_that_waits_for_it() {
     let told = AlertingNode::start(past(250), Arc::new(|| at(9, 0)), r#""stuck""#).first().await;
     assert_eq!((&told["condition"], &told["phase"]), (&"stuck".into(), &"opened".into()));
@@ -215,7 +226,8 @@ async fn an_endpoint_that_is_away_is_told_with_the_number_of_slots_that_it_holds
         tokio::time::timeout(Duration::from_secs(60), commits.changed()).await.unwrap().unwrap();
     }
     let (settings, received) = settings(r#""endpoint""#);
-    let alerts = super::start(Some(settings), Trust::default(), &node, &runtime).unwrap();
+    let since = reader.last_seq().unwrap();
+    let alerts = super::start(Some(settings), since, Trust::default(), &node, &runtime).unwrap();
     let told = first(received).await;
     alerts.end().await;
     node.stop().await;
