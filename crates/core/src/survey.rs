@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kelos_model::workers::Label;
-use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, WorkflowId};
+use kelos_model::{PoolId, PoolUse, RunId, SlotRef, SlotState, TokenRate, WorkflowId};
 
 use crate::batches::Candidates;
 use crate::capacity::{Capacity, FullWorkflow, Holder, PoolPlace, PoolState, RateState, Waiter};
@@ -113,6 +113,9 @@ impl Survey<'_> {
             queues().filter(|(id, _)| id.is_whole()).filter_map(|(id, queue)| full_workflow(id, queue)).collect();
         full.sort_by(|a, b| (b.queued, &a.workflow).cmp(&(a.queued, &b.workflow)));
         let starved = || self.permits.starved().filter_map(|id| Some((id, self.permits.queue(id)?)));
+        let mut pools: Vec<_> = self.permits.pools().map(|(id, pool)| self.pool_state(id, pool)).collect();
+        pools.extend(self.unused_pools());
+        pools.sort_by(|a, b| a.pool.cmp(&b.pool));
         Capacity {
             limit: self.permits.limit(),
             running: self.permits.running(),
@@ -120,10 +123,23 @@ impl Survey<'_> {
             runs,
             queued: starved().map(|(_, queue)| queue.len() as u64).sum(),
             first: starved().filter_map(|(id, queue)| first_waiter(id, queue)).take(WAITERS).collect(),
-            pools: self.permits.pools().map(|(id, pool)| self.pool_state(id, pool)).collect(),
+            pools,
             more_full: cut(&mut full, WORKFLOWS),
             full,
         }
+    }
+
+    /// The pools that only steps name, and steps of which none was opened yet: the permits know of a step from then on.
+    fn unused_pools(&self) -> Vec<PoolState> {
+        let present = self.workflows.iter().filter(|(_, one)| one.is_present());
+        let steps = present.filter_map(|(_, one)| one.definition().flow.as_ref()).flat_map(|flow| &flow.steps);
+        let mut unused: BTreeMap<&PoolId, Vec<&PoolUse>> = BTreeMap::new();
+        for one in steps.flat_map(|step| step.pools.iter().chain(&step.within)) {
+            if self.permits.pool(&one.pool).is_none() {
+                unused.entry(&one.pool).or_default().push(one);
+            }
+        }
+        unused.into_iter().map(|(id, uses)| unused_pool(id, &uses)).collect()
     }
 
     fn pool_state(&self, id: &PoolId, pool: &Pool) -> PoolState {
@@ -221,6 +237,24 @@ impl Survey<'_> {
             Party::Request(_) => 1,
         };
         pool.line().range(..position).map(ahead).sum()
+    }
+}
+
+/// The state of a pool that no run has used, by the definitions that name it.
+fn unused_pool(id: &PoolId, uses: &[&PoolUse]) -> PoolState {
+    let sizes: BTreeSet<u32> = uses.iter().map(|one| one.size).collect();
+    let rates: BTreeSet<Option<TokenRate>> = uses.iter().map(|one| one.rate).collect();
+    PoolState {
+        pool: id.clone(),
+        size: sizes.first().copied().filter(|size| *size != PoolUse::BOUNDLESS),
+        rate: rates.iter().flatten().next().map(|rate| RateState { rate: *rate, tokens: rate.burst, next: None }),
+        is_disputed: sizes.len() > 1 || rates.len() > 1,
+        held: 0,
+        holders: Vec::new(),
+        more_holders: 0,
+        queued: 0,
+        oldest_since: None,
+        first: Vec::new(),
     }
 }
 

@@ -67,3 +67,18 @@ async fn a_pool_of_two_sizes_is_a_problem() {
     let found = capacity(&server).await;
     assert_eq!((&found["pools"][0]["size"], &found["pools"][0]["disputed"]), (&json!(2), &json!(true)), "{found}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pool_of_a_step_is_known_before_it_has_run() {
+    let flow = r#"kelos.flow("sync", { steps: {
+        read: { command: ["true"], pools: [celos.pool("crm", 2)] },
+        write: { needs: "read", command: ["true"], pools: [celos.pool("crm", 2)] }
+    } });"#;
+    let server = Server::start(flow).await;
+    let found = capacity(&server).await;
+    let pool = &found["pools"][0];
+    assert_eq!((&pool["name"], &pool["size"], &pool["held"]), (&json!("crm"), &json!(2), &json!(0)), "{found}");
+    assert_eq!((&pool["disputed"], &pool["queued"]), (&json!(false), &json!(0)), "{found}");
+    let page = server.get("/ui/capacity").await.ok().text;
+    assert!(page.contains("crm") && !page.contains("No workflow names a pool"), "{page}");
+}
