@@ -17,7 +17,7 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{PageRequest, Queries, SlotFilter, SlotRow, StoreError};
 
-use crate::account;
+use crate::{account, flow};
 use dependents::Dependents;
 pub use outage::{Outage, held_by};
 
@@ -70,6 +70,8 @@ pub struct FailureAccount {
     pub outcome: Option<String>,
     /// The reason for its state, in one sentence.
     pub reason: String,
+    /// The step, or the item of one, by which a run of a flow failed: its output has the cause.
+    pub step: Option<SlotRef>,
 }
 
 impl Failures {
@@ -95,7 +97,7 @@ impl Failure {
     pub fn account(&self, reader: &dyn Queries, now: Timestamp) -> Result<FailureAccount, StoreError> {
         let why = account::read(reader, &self.slot, now, true, None)?;
         let outcome = why.runs.last().and_then(|run| run.outcome.as_ref()).map(ToString::to_string);
-        Ok(FailureAccount { outcome, reason: why.headline })
+        Ok(FailureAccount { outcome, reason: why.headline, step: flow::failed_step(reader, &self.slot)? })
     }
 }
 

@@ -72,7 +72,11 @@ fn failure(row: &Failure, account: &FailureAccount, now: Timestamp) -> Markup {
                     @if row.followers.len() > NAMED { li.soft { "and " (row.followers.len() - NAMED) " more" } }
                 }
             }
-            p { a.button href=(format!("{href}#log")) { "Output" } " " a.button href=(format!("{href}#actions")) { "Rerun…" } }
+            p {
+                // A run of a flow has no output of its own, and is resumed where it failed.
+                a.button href=(format!("{}#log", slot_href(account.step.as_ref().unwrap_or(&row.slot)))) { "Output" } " "
+                a.button href=(format!("{href}#actions")) { @if account.step.is_some() { "Resume…" } @else { "Rerun…" } }
+            }
         }
     }
 }

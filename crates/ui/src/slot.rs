@@ -22,8 +22,8 @@ use kelos_front::{App, Links, zone};
 use kelos_model::flow::is_carried_out_by_the_scheduler;
 use kelos_model::time::Zone;
 use kelos_model::workflow::{DefinitionVersion, ProjectVersion, WorkflowRow};
-use kelos_model::{EventRecord, Run, RunId, Slot, SlotRef, SlotState, reason};
-use kelos_store::{KnownRun, PageRequest, Queries, SlotFilter, StoreError};
+use kelos_model::{EventRecord, Run, RunId, Slot, SlotKey, SlotRef, SlotState, WorkflowId, reason};
+use kelos_store::{KnownRun, PageRequest, Queries, RunFilter, SlotFilter, StoreError};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -251,9 +251,19 @@ fn beside(reader: &dyn Queries, id: &SlotRef) -> Result<(Option<SlotRef>, Option
     let filter = SlotFilter { workflow: Some(id.workflow.clone()), ..SlotFilter::default() };
     let newest: Vec<SlotRef> =
         reader.slot_states(&filter, PageRequest::newest(BESIDE))?.rows.into_iter().map(|(slot, _)| slot).collect();
+    // A name says nothing about when its run was started.
+    let is_named = |slot: &SlotRef| matches!(slot.key, SlotKey::Named(_));
+    let newest = if newest.iter().any(is_named) { begun(reader, &id.workflow)? } else { newest };
     let at = newest.iter().position(|slot| slot == id);
     let earlier = at.and_then(|at| newest.get(at + 1)).cloned();
     Ok((earlier, at.and_then(|at| newest.get(at.checked_sub(1)?)).cloned()))
+}
+
+/// The slots of a workflow in the order of their first runs, the latest first.
+fn begun(reader: &dyn Queries, workflow: &WorkflowId) -> Result<Vec<SlotRef>, StoreError> {
+    let filter = RunFilter { workflow: Some(workflow.clone()), ..RunFilter::default() };
+    let runs = reader.runs(&filter, PageRequest::newest(BESIDE))?.rows;
+    Ok(runs.into_iter().filter(|run| run.id.number == 1).map(|run| run.id.slot).collect())
 }
 
 impl SlotPage {

@@ -22,6 +22,8 @@ pub use crate::flow_run::{Never, StepState, Wait};
 
 /// Items of lists that are counted by their states, for all steps of a page. Of what is beyond only the number is told.
 pub const MOST_COUNTED: u64 = 10_000;
+/// Items among which one that failed is looked for.
+const MOST_SEARCHED: usize = 1_000;
 
 /// A run of a flow: the slot of a workflow whose job is a flow.
 #[derive(Debug, Clone)]
@@ -191,6 +193,26 @@ fn view(reader: &dyn Queries, flow: &FlowRun, at: usize, left: &mut u64) -> Resu
     let last_run = if slot.is_some() { last_run(reader, &id)? } else { None };
     let (state, words) = (flow.state(at), words::step(flow, at, items.as_ref(), last_run.as_ref()));
     Ok(Some(StepView { step: step.clone(), id, slot, state, words, last_run, items }))
+}
+
+/// The step by which a run of a flow failed, or the failed item of its list: the first of them in the order of the flow. None where the slot is
+/// no run of a flow, or is a live one, or none of its steps failed.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn failed_step(reader: &dyn Queries, run: &SlotRef) -> Result<Option<SlotRef>, StoreError> {
+    let Some(flow) = FlowRun::read(reader, run, None)?.filter(FlowRun::is_over) else { return Ok(None) };
+    let (FlowEnd::Failed { failed } | FlowEnd::Recovered { failed }) = flow.end() else { return Ok(None) };
+    let at = failed.first().and_then(|name| flow.graph().position(name.as_str()));
+    let Some((at, id)) = at.and_then(|at| Some((at, flow.step(at)?))) else { return Ok(None) };
+    let list = flow.graph().step(at).zip(flow.slot_of(at));
+    let items = list.and_then(|(step, slot)| list_of(step, slot)).unwrap_or_default();
+    for item in (0..items).take(MOST_SEARCHED).filter_map(|number| item_of(&id, number)) {
+        if reader.slot(&item)?.is_some_and(|slot| slot.state == SlotState::Failed) {
+            return Ok(Some(item));
+        }
+    }
+    Ok(Some(id))
 }
 
 /// Reads how far the steps of a run are, at most so many, in the order of the flow; none where the workflow has no flow.

@@ -230,6 +230,7 @@ fn a_failed_run_is_a_failure_that_names_its_step_and_is_resumed() {
     assert_eq!(found.rows.len(), 1, "steps are no failures of their own");
     let account = found.rows[0].account(&*reader, world.now).unwrap();
     assert!(account.reason.contains("it failed (step pay failed: no money; so did sorry)"), "{}", account.reason);
+    assert_eq!(account.step, Some(key(".a.pay")), "its output has the cause");
     let report = stuck::read(&*reader, world.now).unwrap();
     assert_eq!(report.rows.iter().map(|row| row.slot.key.short()).collect::<Vec<_>>(), ["a"]);
     world.says(".a.box", "never runs: pay failed, and it needs ship, which comes after that");
@@ -295,6 +296,16 @@ fn items_are_counted_and_come_by_pages() {
     assert!(items(&*reader, &key(".a.each"), (Some("x"), 10)).is_err());
     world.says(".a.each:30", "the list of its step has no item 30");
     world.says(".a.join", "waits for each to succeed");
+}
+
+#[test]
+fn the_item_by_which_a_run_failed_is_found() {
+    let mut world = World::of(list());
+    world.start("a").gives(".a.list", json!({"files": ["x", "y", "z"]}));
+    world.ends(".a.each:0").fails(".a.each:1");
+    assert_eq!(failed_step(&*world.store.reader(), &key(".a")).unwrap(), None, "the run is live");
+    world.ends(".a.each:2").at("10:10:00");
+    assert_eq!(failed_step(&*world.store.reader(), &key(".a")).unwrap(), Some(key(".a.each:1")));
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct Node {
     pub counts: BTreeMap<SlotState, u64>,
     /// Its newest slot, of whatever time.
     pub newest: Option<(SlotRef, SlotState)>,
+    /// Whether slots of it failed or expired, and were not repaired since, of whatever time: the worse of the two.
+    pub failure: Option<SlotState>,
     /// The number of hidden nodes that it depends on.
     pub hidden_up: usize,
     /// The number of hidden nodes that depend on it.
@@ -249,6 +251,7 @@ fn bare(id: &WorkflowId, kind: NodeKind) -> Node {
         is_program: false,
         counts: BTreeMap::new(),
         newest: None,
+        failure: None,
         hidden_up: 0,
         hidden_down: 0,
     }
@@ -267,6 +270,8 @@ fn node(row: &WorkflowRow) -> Node {
 
 /// Nodes beyond which all workflows are counted in one go.
 const ONE_BY_ONE: usize = 25;
+/// Failed and expired slots, of each the newest, that colour their nodes.
+const MOST_FAILED: usize = 1_000;
 
 /// Reads how the slots of nodes do.
 fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
@@ -275,6 +280,10 @@ fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timesta
     let mut all = if nodes.len() > ONE_BY_ONE { Some(reader.slot_tallies(&columns, None)?) } else { None };
     let beginning = Columns { start: Timestamp::UNIX_EPOCH, width: 1, count: 1 };
     let mut all_jobs = if nodes.len() > ONE_BY_ONE { Some(reader.slot_tallies(&beginning, None)?) } else { None };
+    let failing = failing(reader)?;
+    for node in nodes.iter_mut().filter(|node| node.kind == NodeKind::Workflow) {
+        node.failure = failing.get(&node.id).copied();
+    }
     for node in nodes {
         let tallies = match &mut all {
             Some(all) => all.remove(&node.id),
@@ -293,6 +302,17 @@ fn fill(reader: &dyn Queries, nodes: &mut [Node], since: Timestamp, now: Timesta
         node.newest = reader.slot_states(&filter, PageRequest::newest(1))?.rows.pop();
     }
     Ok(())
+}
+
+/// The workflows with slots that failed or expired, as far as the newest of them tell.
+fn failing(reader: &dyn Queries) -> Result<BTreeMap<WorkflowId, SlotState>, StoreError> {
+    let mut failing = BTreeMap::new();
+    for state in [SlotState::Expired, SlotState::Failed] {
+        let filter = SlotFilter { states: vec![state], ..SlotFilter::default() };
+        let page = reader.slot_states(&filter, PageRequest::newest(MOST_FAILED))?;
+        failing.extend(page.rows.into_iter().map(|(slot, _)| (slot.workflow, state)));
+    }
+    Ok(failing)
 }
 
 #[cfg(test)]

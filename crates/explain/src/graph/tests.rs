@@ -193,6 +193,8 @@ fn nodes_tell_of_their_slots() {
     let graph = read(&*world.reader(), &GraphQuery::default(), at("2026-01-03T00:00Z"), 24).unwrap();
     assert!(graph.nodes[0].counts.is_empty(), "noon was longer ago");
     assert_eq!(graph.nodes[0].newest, Some((noon("a"), SlotState::Failed)));
+    assert_eq!(graph.nodes[0].failure, Some(SlotState::Failed), "however long ago, it was not repaired");
+    assert!(graph.nodes[1..].iter().all(|node| node.failure.is_none()));
 }
 
 /// The obstacles of a slot, as lines: level, slot, state, obstacles.

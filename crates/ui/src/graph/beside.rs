@@ -242,7 +242,7 @@ pub(super) fn legend() -> Markup {
     html! {
         details.legend {
             summary { "Legend" }
-            p { "A workflow has the colour of the worst of its slots in the time that is chosen above; one without any has that of its newest slot. On a path it has that of the slot on it." }
+            p { "A workflow has the colour of the worst of its slots in the time that is chosen above, and of failures from before that were not repaired; one without any has that of its newest slot. On a path it has that of the slot on it." }
             ul.plain {
                 @for state in SlotState::ALL { li { (badge(state)) " " span.soft { (meaning(state)) } } }
                 li { "→ " span.soft { "waits for the success of" } }

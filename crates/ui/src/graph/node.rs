@@ -38,9 +38,10 @@ fn weight(state: SlotState) -> usize {
     BY_WEIGHT.iter().position(|one| *one == state).unwrap_or(0)
 }
 
-/// The state that colours a node: the worst of its slots in the window, or that of its newest slot if it has none there.
+/// The state that colours a node: the worst of its slots in the window and of its unrepaired failures, or that of its newest slot if it has
+/// neither.
 pub(super) fn shown_state(node: &Node) -> Option<SlotState> {
-    let worst = node.counts.keys().copied().max_by_key(|state| weight(*state));
+    let worst = node.counts.keys().copied().chain(node.failure).max_by_key(|state| weight(*state));
     worst.or(node.newest.as_ref().map(|(_, state)| *state))
 }
 
@@ -104,7 +105,9 @@ fn told(node: &Node, hours: u32) -> String {
     };
     let newest =
         node.newest.as_ref().map(|(slot, state)| format!("; the newest, {}, is {}", slot.key.short(), state.as_str()));
-    format!("{}: {off}{counts}{}", node.id, newest.unwrap_or_default())
+    let failure = node.failure.filter(|state| !node.counts.contains_key(state));
+    let failure = failure.map(|state| format!("; one from before is {}, and was not repaired", state.as_str()));
+    format!("{}: {off}{counts}{}{}", node.id, failure.unwrap_or_default(), newest.unwrap_or_default())
 }
 
 /// `24 hours`, `7 d`.
