@@ -75,7 +75,7 @@ fn failure(row: &Failure, account: &FailureAccount, now: Timestamp) -> Markup {
             p {
                 // A run of a flow has no output of its own, and is resumed where it failed.
                 a.button href=(format!("{}#log", slot_href(account.step.as_ref().unwrap_or(&row.slot)))) { "Output" } " "
-                a.button href=(format!("{href}#actions")) { @if account.step.is_some() { "Resume…" } @else { "Rerun…" } }
+                a.button.changes href=(format!("{href}#actions")) { @if account.step.is_some() { "Resume…" } @else { "Rerun…" } }
             }
         }
     }

@@ -88,6 +88,8 @@ pub(super) struct Page<'a> {
     scripts: Vec<&'static str>,
     styles: Vec<&'static str>,
     filled: bool,
+    /// The project of all that the page can change; none where it is of several, or of none.
+    project: Option<&'a str>,
 }
 
 impl<'a> Page<'a> {
@@ -114,7 +116,13 @@ impl<'a> Page<'a> {
             scripts: vec!["page.js"],
             styles: vec!["kelos.css"],
             filled: false,
+            project: None,
         }
+    }
+
+    /// The same, of which everything that can be changed belongs to a project: who may not change that sees no forms.
+    pub(super) fn of_project(self, project: &'a str) -> Page<'a> {
+        Page { project: Some(project), ..self }
     }
 
     /// The same, as the page of a tab of the navigation.
@@ -147,7 +155,7 @@ impl<'a> Page<'a> {
                 data-now=[self.now.map(|now| now.as_millisecond())]
             {
                 (self.head())
-                body.filled[self.filled].looks[!viewer::current().operates] {
+                body.filled[self.filled].looks[!viewer::current().operates(self.project)] {
                     a.skip href="#main" { "Skip to the contents" }
                     (self.header())
                     (self.banner())

@@ -105,6 +105,7 @@ pub(super) async fn show(
     }
     let title = found.id.short();
     Ok(Page::new(&app, &title)
+        .of_project(&found.workflow.definition.project)
         .style("pages.css")
         .style("ansi.css")
         .style("graph.css")

@@ -115,11 +115,11 @@ fn actions(row: &Stuck) -> Markup {
         _ if matches!(row.kind, Kind::Paused | Kind::Frozen) => html! {
             form method="post" action=(format!("{}/resume", workflow_href(&row.slot.workflow))) { (viewer::proof()) button { "Resume" } }
         },
-        Some(state) if state.is_final() => html! { a.button href=(format!("{slot}#actions")) { "Rerun…" } },
+        Some(state) if state.is_final() => html! { a.button.changes href=(format!("{slot}#actions")) { "Rerun…" } },
         Some(SlotState::Running | SlotState::Dispatched) => {
             html! { a.button href=(format!("{slot}#log")) { "Output" } }
         }
-        _ => html! { a.button href=(format!("{slot}#actions")) { "Act…" } },
+        _ => html! { a.button.changes href=(format!("{slot}#actions")) { "Act…" } },
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, HeaderValue, Uri, header};
 use kelos_front::identity::{Credential, of_request};
 use kelos_model::time::Zone;
-use kelos_trust::Right;
+use kelos_trust::{Grants, Right};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -98,8 +99,8 @@ pub(super) struct Viewer {
     pub(super) name: Option<String>,
     /// The proof that forms carry, of a person who is signed in.
     pub(super) proof: Option<String>,
-    /// Whether the person may change something of any project.
-    pub(super) operates: bool,
+    /// The rights of the person.
+    pub(super) grants: Arc<Grants>,
 }
 
 /// The address of a page, to which its links lead back. In place of a provider's answer it is the form for signing in: the answer counts
@@ -119,7 +120,7 @@ impl Default for Viewer {
             place: String::new(),
             name: None,
             proof: None,
-            operates: true,
+            grants: Arc::new(Grants::all()),
         }
     }
 }
@@ -143,8 +144,16 @@ impl Viewer {
         Viewer {
             name: is_known.then(|| identity.actor.to_string()),
             proof: identity.session().map(|(_, proof)| proof.to_owned()),
-            operates: identity.grants.allow_somewhere(Right::Operate),
+            grants: Arc::new(identity.grants.clone()),
             ..self
+        }
+    }
+
+    /// Whether the person may change something of a project; without one, of any.
+    pub(super) fn operates(&self, project: Option<&str>) -> bool {
+        match project {
+            Some(project) => self.grants.allow(Right::Operate, Some(project)),
+            None => self.grants.allow_somewhere(Right::Operate),
         }
     }
 

@@ -68,7 +68,8 @@ pub(super) async fn show(Path(id): Path<String>, RawQuery(query): RawQuery, app:
     let of = id.clone();
     let found = app.read(move |reader| read(reader, &of, now, problems)).await?;
     let found = found.ok_or_else(|| plain::not_found(format!("No workflow has ever been named \"{id}\".")))?;
-    let page = Page::new(&app, id.as_str()).style("pages.css").script("live.js");
+    let page = Page::new(&app, id.as_str()).of_project(&found.row.definition.project);
+    let page = page.style("pages.css").script("live.js");
     let page = if found.row.definition.flow.is_some() { page.style("graph.css").style("flow.css") } else { page };
     let page = if found.is_schedule() { page.at(Tab::Schedules) } else { page };
     Ok(page.show(&found.page(now, matrix.as_ref())))
@@ -172,7 +173,9 @@ impl WorkflowPage {
                     h2 { "Downstream" } (workflows(&self.downstream, "No other workflow waits for it."))
                 }
             }
-            @if self.row.present && self.row.definition.keys.schedule().is_some() { h2 #backfill { "Backfill" } (backfills::form(id, &self.zone, now)) }
+            @if self.row.present && self.row.definition.keys.schedule().is_some() {
+                section.changes { h2 #backfill { "Backfill" } (backfills::form(id, &self.zone, now)) }
+            }
             div #backfills data-live { (self.backfills.show(id, now)) }
             (self.source())
         }
