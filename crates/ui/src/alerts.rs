@@ -85,7 +85,7 @@ fn headline(found: &AlertsDto) -> Markup {
 
 fn list(when: &str, alerts: &[AlertDto], now: Timestamp) -> Markup {
     html! {
-        div.wide { table {
+        div.wide { table.cards {
             thead { tr { th { (when) } th { "Condition" } th { "What" } th { "Told by" } } }
             tbody { @for alert in alerts { (one_alert(alert, now)) } }
         } }
@@ -97,8 +97,8 @@ fn one_alert(alert: &AlertDto, now: Timestamp) -> Markup {
         tr {
             td { (time::at_and_ago(alert.opened_at.0, now)) }
             td { (alert.condition) }
-            td { (alert.words) @if alert.count > 1 { p.note { (alert.count) " in all" } } }
-            td { @if alert.told.is_empty() { "–" } @else { (alert.told.join(", ")) } }
+            td.sentence { (alert.words) @if alert.count > 1 { p.note { (alert.count) " in all" } } }
+            td data-head="Told by" { @if alert.told.is_empty() { "–" } @else { (alert.told.join(", ")) } }
         }
     }
 }

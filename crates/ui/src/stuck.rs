@@ -34,7 +34,7 @@ fn page(found: &StuckReport, now: Timestamp) -> Markup {
             p.soft { "Slots that make no progress appear here by themselves, worst first. " a href="/ui" { "The board" } " has all slots. " (Document::Stuck.link("What counts as stuck")) }
         } @else {
             p.headline { (summary(found)) }
-            div.wide { table.stuck {
+            div.wide { table.stuck.cards {
                 thead { tr { th { "How" } th { "Slot" } th { "Since" } th { "Beyond usual" } th { "Why" } th { "Next" } th { span.unseen { "Actions" } } } }
                 tbody { @for row in &found.rows { (line(row, now)) } }
             } }
@@ -85,7 +85,7 @@ fn line(row: &Stuck, now: Timestamp) -> Markup {
                     br; a.soft href=(workflow_href(&row.slot.workflow)) { "and " (words::count(row.others as u64, "later slot")) }
                 }
             }
-            td { (time::ago(row.since, now)) }
+            td data-head="Since" { (time::ago(row.since, now)) }
             td { (beyond(row)) }
             td.reason { (time::in_text(&row.reason)) }
             td { @if let Some(next) = row.next { (next_words(row.kind)) " " (time::ahead(next, now)) } }
