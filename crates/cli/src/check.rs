@@ -11,17 +11,20 @@ use kelos_core::Config;
 use kelos_model::WorkflowId;
 use kelos_model::references::Ownership;
 use kelos_model::secret::AllowList;
-use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots, Source};
+use kelos_model::workflow::{EndlessWait, HeldBack, PastSlots, Source, WorkflowRow};
 use kelos_sandbox::apps::AppsSource;
 use kelos_sandbox::{
     Folders, Limits, LoadResult, Problem, ProblemCode, Severity, check, endless_waits, not_allowed, unserved,
 };
 use kelos_storage::Storage;
+use kelos_store::StoredState;
+use kelos_store_sqlite::SqliteStore;
 use miette::{GraphicalReportHandler, LabeledSpan, MietteDiagnostic, NamedSource, Report, SourceOffset};
 use serde_json::json;
 
 use crate::apps::{self, Apps};
 use crate::failure::{BAD, Failure};
+use crate::location::{DATABASE, STATE};
 use crate::options::{Form, Scripts};
 use crate::text::{self, count};
 use crate::trust::storage_config;
@@ -53,7 +56,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let (window, now) = (Config::default().planning_window, Timestamp::now());
     loaded.problems.extend(endless_waits(&loaded, window, now));
     sort(&mut loaded.problems);
-    let past = PastSlots::of(&loaded.workflows, &[], window, now);
+    let stored = stored(&dir);
+    let past = PastSlots::of(&loaded.workflows, stored.as_deref().unwrap_or_default(), window, now);
+    let of_new = stored.map(|_| PastSlots::of(&loaded.workflows, &[], window, now).opened());
     let files = files + usize::from(args.config.is_some());
     if args.form.json {
         let ids: Vec<&str> = loaded.workflows.iter().map(|one| one.id.as_str()).collect();
@@ -61,9 +66,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<u8, Failure> {
             &json!({ "ok": !loaded.has_errors(), "files": files, "workflows": ids, "problems": loaded.problems, "pastSlots": opened(&past), "heldBack": held_back(&past), "waiting": waiting(&past) }),
         );
     } else {
-        print(&loaded, &past, files);
+        print(&loaded, &past, of_new, files);
     }
     Ok(if loaded.has_errors() { BAD } else { 0 })
+}
+
+/// The workflows of the server that keeps its data in a folder; none where there is no such data, or they can't be read.
+fn stored(dir: &Path) -> Option<Vec<WorkflowRow>> {
+    let database = dir.join(STATE).join(DATABASE);
+    let store = database.is_file().then(|| SqliteStore::look(&database))?.ok()?;
+    store.reader().workflows(None).ok()
 }
 
 /// The definitions of a folder with all of its problems, and those of the configuration of its server. Nothing is run.
@@ -149,7 +161,9 @@ fn waiting(past: &PastSlots) -> Vec<&EndlessWait> {
     past.by_workflow().values().flat_map(|past| &past.waiting).collect()
 }
 
-fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
+/// Prints all problems, and the past of a new server, or of the one whose data is there: `of_new` is how many past slots would run on a new
+/// one then.
+fn print(loaded: &LoadResult, past: &PastSlots, of_new: Option<u64>, files: usize) {
     let people = std::io::stdout().is_terminal();
     for problem in &loaded.problems {
         if people {
@@ -158,7 +172,11 @@ fn print(loaded: &LoadResult, past: &PastSlots, files: usize) {
             folder::problem_lines(problem).iter().for_each(text::line);
         }
     }
-    past.lines().iter().for_each(|line| text::line(format!("at the first start {line}")));
+    let place = if of_new.is_some() { "on this server" } else { "at the first start" };
+    if let Some(of_new) = of_new.filter(|of_new| *of_new > 0 && past.opened() == 0) {
+        text::line(format!("on this server no past slots will run; on a new one {of_new} would"));
+    }
+    past.lines().iter().for_each(|line| text::line(format!("{place} {line}")));
     let errors = loaded.problems.iter().filter(|problem| problem.is_error()).count();
     let warnings = loaded.problems.len() - errors;
     let found = match (errors, warnings) {

@@ -1,12 +1,13 @@
 //! `kelos cron`: the next times of an expression.
 
 use jiff::Timestamp;
+use kelos_model::mistakes::steps_without_effect;
 use kelos_model::time::{Cron, CronError, CronSchedule, Fold, Gap, Zone};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::options::Form;
-use crate::{text, times};
+use crate::{terminal, text, times};
 
 #[derive(clap::Args)]
 pub(crate) struct CronArgs {
@@ -27,6 +28,13 @@ pub(crate) struct CronArgs {
 
 pub(crate) fn run(args: &CronArgs) -> Result<u8, Failure> {
     let cron = Cron::parse(&args.expression).map_err(|error| pointed(&args.expression, &error))?;
+    for item in steps_without_effect(&args.expression, &cron) {
+        let range = item.split('/').next().unwrap_or_default();
+        terminal::note(format!(
+            "warning: the step of {item} has no effect: six or seven fields are Quartz's, which reads it as {range}"
+        ));
+        terminal::note("  hint: write the names one by one, such as MON,WED,FRI, or five fields as in a crontab");
+    }
     let zone = match &args.zone {
         Some(name) => Zone::parse(name).map_err(|error| Failure::usage(format!("read the time zone: {error}")))?,
         None => Zone::utc(),

@@ -1,6 +1,6 @@
 //! `kelos check` finds the mistakes of all files at once, each with its place and what was probably meant.
 
-use crate::support::Folder;
+use crate::support::{Folder, Server, eventually};
 use serde_json::Value;
 
 /// A definition on the lines from 1 on, with these fields beside the usual ones.
@@ -328,4 +328,33 @@ fn one_warning_tells_of_all_paths_that_nothing_serves_for_one_reason() {
         "{out}"
     );
     assert!(out.ends_with("1 workflow in 1 file: 1 warning\n"), "{out}");
+}
+
+#[test]
+fn weekdays_of_five_fields_are_those_of_a_crontab_unless_a_project_has_six_fields_too() {
+    let five = "kelos.workflow(\"a\", {schedule: \"0 6 * * 1-5\", command: [\"true\"]});\n";
+    assert!(told(five).ends_with("no problems\n"), "{}", told(five));
+    let out = told(&format!("{five}kelos.workflow(\"b\", {{schedule: \"0 0 6 ? * 2-6\", command: [\"true\"]}});\n"));
+    assert!(out.contains("weekday 1-5 in the cron expression"), "{out}");
+    assert!(out.contains("weekday 2-6 in the cron expression"), "{out}");
+}
+
+#[test]
+fn a_step_that_quartz_ignores_is_told_with_the_times_of_an_expression() {
+    let said = Folder::with(&[]).run(&["cron", "0 0 6 ? * MON-FRI/2", "--count", "1"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.err.starts_with("warning: the step of MON-FRI/2 has no effect"), "{said:?}");
+    let said = Folder::with(&[]).run(&["cron", "0 6 * * MON-FRI/2", "--count", "1"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+}
+
+#[test]
+fn the_past_is_that_of_the_server_whose_data_is_there() {
+    let script = r#"kelos.workflow("hourly", {schedule: "hourly", catchUp: "all", trigger: celos.pathTrigger("never"), command: ["true"]});"#;
+    let folder = Folder::with(&[("workflows/w.js", script)]);
+    assert!(folder.run(&["check"]).out.starts_with("at the first start 168 past slots will run"));
+    let server = Server::up(&folder);
+    let of_server = "on this server no past slots will run; on a new one 168 would\n";
+    eventually("the past is planned", || folder.run(&["check"]).out.starts_with(of_server).then_some(()));
+    server.stop();
 }

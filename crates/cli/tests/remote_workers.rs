@@ -488,7 +488,7 @@ fn a_worker_is_told_what_is_wrong_with_its_token_its_server_and_its_folder() {
     assert!(said.contains("does not show the token of this server"), "{said}");
     let viewer = site.folder.run(&["token", "add", "viewer", "--role", "view"]).ok();
     let said = with(Some(viewer.trim())).fails(1);
-    assert!(said.contains("may not work any project"), "{said}");
+    assert!(said.contains("needs the role worker"), "{said}");
     let _running = site.worker(&home, &address, &[]);
     let said = with(Some(&site.token)).fails(1);
     assert!(said.contains("another worker is running there") && said.contains("--dir names another folder"), "{said}");

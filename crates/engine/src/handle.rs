@@ -25,7 +25,7 @@ pub enum AskError {
     #[error("{0}")]
     Refused(Refusal),
     /// The actor lacks a right. The engine itself asks for none: whoever lets others use it does.
-    #[error("do what was asked for: {actor} may not {right} {}", shown(project.as_ref()))]
+    #[error("do what was asked for: {}", missing_role(actor, right, project.as_ref()))]
     Forbidden {
         /// The name of the actor.
         actor: String,
@@ -35,7 +35,7 @@ pub enum AskError {
         project: Option<String>,
     },
     /// No reason was given, and changes of the project need one.
-    #[error("do what was asked for: changes of the project {project} need a reason")]
+    #[error("do what was asked for: {}", missing_reason(project))]
     ReasonMissing {
         /// The project.
         project: String,
@@ -48,8 +48,32 @@ pub enum AskError {
     NoAnswer(String),
 }
 
-fn shown(project: Option<&String>) -> String {
-    project.map_or_else(|| "all projects".to_owned(), |project| format!("the project {project}"))
+impl AskError {
+    /// The right or reason that the caller lacks, as a whole sentence, where it was not done because of that.
+    #[must_use]
+    pub fn lack(&self) -> Option<String> {
+        match self {
+            AskError::Forbidden { actor, right, project } => Some(missing_role(actor, right, project.as_ref())),
+            AskError::ReasonMissing { project } => Some(missing_reason(project)),
+            AskError::Refused(_) | AskError::Standby | AskError::NoAnswer(_) => None,
+        }
+    }
+}
+
+/// `anna needs the role operate for the project reports`.
+fn missing_role(actor: &str, right: &str, project: Option<&String>) -> String {
+    // Roles are named as the rights that they give, but for these two.
+    let role = match right {
+        "administer" => "admin",
+        "work" => "worker",
+        right => right,
+    };
+    let place = project.map_or_else(|| "all projects".to_owned(), |project| format!("the project {project}"));
+    format!("{actor} needs the role {role} for {place}")
+}
+
+fn missing_reason(project: &str) -> String {
+    format!("changes of the project {project} need a reason")
 }
 
 /// A handle on an engine. Cheap to clone; the engine ends on [`Handle::stop`] or [`Handle::end`], or with the process.

@@ -168,7 +168,8 @@ impl From<StoreError> for Fault {
 
 impl From<AskError> for Fault {
     fn from(error: AskError) -> Fault {
-        let detail = format!("failed to {error}");
+        // Who asked says what was asked for.
+        let detail = error.lack().unwrap_or_else(|| format!("failed to {error}"));
         match error {
             AskError::Refused(refusal) => refusal.into(),
             AskError::Forbidden { .. } => Fault::new(StatusCode::FORBIDDEN, code_of(&error), detail),

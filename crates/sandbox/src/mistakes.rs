@@ -65,17 +65,23 @@ pub(crate) fn unfilled(loaded: &LoadResult, workflow: &Arc<Workflow>) -> Vec<Pro
     unknown_placeholders(workflow).iter().map(|unknown| placeholder(loaded, workflow, unknown)).collect()
 }
 
-/// Numbers of weekdays that may be other days than are meant. They are no mistakes, so that only people who ask for a check are told.
+/// Numbers of weekdays that may be other days than are meant. They are no mistakes, so that only people who ask for a check are told. Five
+/// fields are a crontab's everywhere: they are only told of in a project that has weekdays of Quartz, too.
 pub(crate) fn weekdays(loaded: &LoadResult) -> Vec<Problem> {
-    let of_one = |workflow: &Arc<Workflow>| -> Vec<Problem> {
-        let weekdays = ambiguous_weekdays(workflow);
+    let all: Vec<(&Arc<Workflow>, Vec<WeekdayReadings>)> =
+        loaded.read().into_values().map(|workflow| (workflow, ambiguous_weekdays(workflow))).collect();
+    let of_quartz = |weekdays: &[WeekdayReadings]| weekdays.iter().any(|readings| readings.as_quartz);
+    let mixed: BTreeSet<&str> =
+        all.iter().filter(|(_, found)| of_quartz(found)).map(|(workflow, _)| workflow.project.as_str()).collect();
+    let of_one = |(workflow, weekdays): &(&Arc<Workflow>, Vec<WeekdayReadings>)| -> Vec<Problem> {
         // A step of weekdays counts in a crontab, so that the expression is ambiguous.
         let is_told = |expression: &String| weekdays.iter().any(|readings| readings.expression == *expression);
         let steps = ignored_steps(workflow).into_iter().filter(|(expression, _)| !is_told(expression));
-        let weekdays = weekdays.iter().map(|readings| weekday(loaded, workflow, readings));
+        let weekdays = weekdays.iter().filter(|_| mixed.contains(workflow.project.as_str()));
+        let weekdays = weekdays.map(|readings| weekday(loaded, workflow, readings));
         weekdays.chain(steps.map(|(expression, item)| ignored_step(loaded, workflow, &expression, &item))).collect()
     };
-    loaded.read().into_values().flat_map(of_one).collect()
+    all.iter().flat_map(of_one).collect()
 }
 
 fn placeholder(loaded: &LoadResult, workflow: &Arc<Workflow>, unknown: &UnknownPlaceholder) -> Problem {

@@ -126,7 +126,7 @@ fn check(app: &App, identity: &Identity, rights: &[Right], request: &Request, ro
         _ => {
             let action = format!("{} {route}", request.method());
             app.access().refused(app.node().handle(), identity, right, None, &action);
-            let what = format!("{} may not {right} any project", identity.actor);
+            let what = format!("{} needs the role {}", identity.actor, right.role().name());
             Err(Fault::new(StatusCode::FORBIDDEN, "forbidden", what).into_response())
         }
     }

@@ -413,7 +413,7 @@ async fn what_a_server_refuses_is_said_with_a_hint() {
     let told = refused(remote(reports(), &worker)).await;
     assert!(told.contains("hint: the token needs the role author@reports"), "{told}");
     let told = refused(remote(Project::new("others", "1.0").add(adding(1)), &token)).await;
-    assert!(told.contains("may not author"), "{told}");
+    assert!(told.contains("needs the role author for the project others"), "{told}");
     let script = "celos.defineWorkflow({ id: 'add', schedule: celos.hourlySchedule(), schedulingStrategy: \
                   celos.serialSchedulingStrategy(), trigger: celos.alwaysTrigger(), externalService: \
                   celos.oozieExternalService({}, 'http://oozie') });";

@@ -23,6 +23,19 @@ impl Right {
     /// All rights.
     pub const ALL: [Right; 6] = [Right::View, Right::Operate, Right::Author, Right::Audit, Right::Admin, Right::Work];
 
+    /// The least role that gives it.
+    #[must_use]
+    pub const fn role(self) -> Role {
+        match self {
+            Right::View => Role::View,
+            Right::Operate => Role::Operate,
+            Right::Author => Role::Author,
+            Right::Audit => Role::Audit,
+            Right::Admin => Role::Admin,
+            Right::Work => Role::Worker,
+        }
+    }
+
     /// Its name: a verb.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -38,7 +38,7 @@ pub(super) fn subject(record: &EventRecord) -> Markup {
         Event::Backfill { backfill, .. } => html! { "backfill " a href=(backfills::href(backfill)) { (backfill) } },
         Event::Fact { fact, .. } => html! { "fact of " (fact.source) },
         Event::Access { .. } => html! { "access" },
-        Event::Register { bucket, key, .. } => html! { "register " (bucket) "/" (key) },
+        Event::Register { .. } => html! { (words::subject(&EventDto::from(record.clone()))) },
     }
 }
 

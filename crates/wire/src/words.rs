@@ -5,24 +5,33 @@ mod act;
 pub use act::{Act, aborted, because};
 
 use kelos_model::arguments::text;
+use kelos_model::register::ACCESS_BUCKET;
 
 use crate::{
     AccessEventDto, BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto,
     RequesterDto, SlotEventDto, SlotNameDto, WorkflowEventDto,
 };
 
-/// The subject of an event: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`.
+/// The subject of an event: `wordcount@2016-01-01T00:00Z`, `backfill b`, `register bucket/key`, `user anna`.
 #[must_use]
 pub fn subject(event: &EventDto) -> String {
     match &event.body {
         EventBodyDto::Slot { slot, .. } => slot.to_string(),
         EventBodyDto::Workflow { workflow, .. } => workflow.clone(),
         EventBodyDto::Backfill { backfill, .. } => format!("backfill {backfill}"),
-        EventBodyDto::Register { bucket, key, .. } => format!("register {bucket}/{key}"),
+        EventBodyDto::Register { bucket, key, .. } => match account(bucket, key) {
+            Some((kind, name)) => format!("{kind} {name}"),
+            None => format!("register {bucket}/{key}"),
+        },
         EventBodyDto::Fact(_) => "fact".to_owned(),
         EventBodyDto::Access(_) => "access".to_owned(),
         EventBodyDto::Other(other) => other.subject.to_string(),
     }
+}
+
+/// The user or the token that a register is the record of: `("user", "anna")`.
+fn account<'r>(bucket: &str, key: &'r str) -> Option<(&'r str, &'r str)> {
+    key.split_once('/').filter(|(kind, _)| bucket == ACCESS_BUCKET && matches!(*kind, "user" | "token"))
 }
 
 /// The kind of its subject: `slot`, `workflow`, `backfill`, `register`, `fact` or `access`.

@@ -81,3 +81,17 @@ fn what_a_newer_server_says_breaks_no_client() {
     assert_eq!((words::name(&read), words::tag(&read)), ("aligned", "planet"));
     assert_eq!(serde_json::to_string(&read).expect("JSON"), unknown);
 }
+
+#[test]
+fn the_record_of_a_user_or_a_token_is_named_as_such() {
+    let subject = |bucket: &str, key: &str| {
+        let text = format!(
+            r#"{{"seq":1,"at":"2026-11-23T01:24:05.123Z","subject":"register","bucket":"{bucket}","key":"{key}","event":"set","by":"cli"}}"#
+        );
+        words::subject(&serde_json::from_str(&text).expect("an event"))
+    };
+    assert_eq!(subject("kelos.access", "user/anna"), "user anna");
+    assert_eq!(subject("kelos.access", "token/4py5zntk"), "token 4py5zntk");
+    assert_eq!(subject("kelos.access", "ended/x"), "register kelos.access/ended/x");
+    assert_eq!(subject("shop", "user/anna"), "register shop/user/anna");
+}

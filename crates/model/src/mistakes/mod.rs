@@ -13,4 +13,4 @@ pub use parameters::parameter_mistakes;
 pub use placeholder::{PlaceholderUse, UnknownPlaceholder, unknown_placeholders};
 pub use shut::{ShutWindow, never_fires, shut_windows};
 pub use utc::{UtcPlaceholder, utc_placeholder};
-pub use weekday::{WeekdayReadings, ambiguous_weekdays, ignored_steps, weekday_names};
+pub use weekday::{WeekdayReadings, ambiguous_weekdays, ignored_steps, steps_without_effect, weekday_names};

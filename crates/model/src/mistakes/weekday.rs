@@ -44,12 +44,18 @@ pub fn ignored_steps(workflow: &Workflow) -> Vec<(String, String)> {
     };
     let firings = workflow.trigger.firings();
     let all = ticks.into_iter().chain(firings.iter().map(|firing| (firing.text(), firing.schedule())));
-    let quartz = all.filter(|(_, schedule)| schedule.cron().dialect() == CronDialect::Quartz);
-    let of_one = |(expression, _): (&str, &CronSchedule)| {
-        let items = expression.split([' ', '\t', ',']).filter(|item| has_ignored_step(item));
-        items.map(|item| (expression.to_owned(), item.to_owned())).collect::<Vec<_>>()
+    let of_one = |(expression, schedule): (&str, &CronSchedule)| {
+        let items = steps_without_effect(expression, schedule.cron());
+        items.into_iter().map(|item| (expression.to_owned(), item.to_owned())).collect::<Vec<_>>()
     };
-    quartz.flat_map(of_one).collect()
+    all.flat_map(of_one).collect()
+}
+
+/// The items of an expression with a step that is ignored, as Quartz has it.
+#[must_use]
+pub fn steps_without_effect<'t>(expression: &'t str, cron: &Cron) -> Vec<&'t str> {
+    let items = expression.split([' ', '\t', ',']).filter(|item| has_ignored_step(item));
+    items.filter(|_| cron.dialect() == CronDialect::Quartz).collect()
 }
 
 /// Whether an item is a range of names with a step: `MON-FRI/2`.
