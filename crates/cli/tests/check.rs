@@ -62,11 +62,11 @@ fn several_mistakes_of_several_files_are_found_at_once() {
     let expected = [
         "error a.js:1:1 deadlock",
         "error cron.js:3:35 never-fires",
-        "error field.js:1:1 unknown-option",
+        "error field.js:3:5 unknown-option",
         "error path.js:3:42 unknown-placeholder",
         "error tasks.json:1:27 unknown-option",
         "warning borrowed.js:1:1 no-schedule",
-        "warning field.js:1:1 unknown-option",
+        "warning field.js:4:5 unknown-option",
         "warning name.js:1:1 unknown-workflow",
         "warning own-past.js:1:1 waits-forever",
         "warning scheme.js:3:33 path-unserved",
@@ -350,11 +350,28 @@ fn a_step_that_quartz_ignores_is_told_with_the_times_of_an_expression() {
 
 #[test]
 fn the_past_is_that_of_the_server_whose_data_is_there() {
-    let script = r#"kelos.workflow("hourly", {schedule: "hourly", catchUp: "all", trigger: celos.pathTrigger("never"), command: ["true"]});"#;
+    let script = r#"kelos.workflow("hourly", {schedule: "hourly", catchUp: "all", trigger: celos.fileCheckTrigger("never"), command: ["true"]});"#;
     let folder = Folder::with(&[("workflows/w.js", script)]);
     assert!(folder.run(&["check"]).out.starts_with("at the first start 168 past slots will run"));
     let server = Server::up(&folder);
     let of_server = "on this server no past slots will run; on a new one 168 would\n";
     eventually("the past is planned", || folder.run(&["check"]).out.starts_with(of_server).then_some(()));
     server.stop();
+}
+
+#[test]
+fn an_argument_that_no_system_takes_is_warned_of() {
+    let long = "x".repeat(131_072);
+    let out = told(&format!(
+        "kelos.workflow(\"big\", {{schedule: \"hourly\", shell: \"true {long}\"}});\n\
+         kelos.flow(\"steps\", {{steps: {{one: {{command: [\"echo\", \"{long}\"]}}, two: {{command: [\"true\"]}}}}}});\n"
+    ));
+    let words = |name: &str, bytes: usize| {
+        format!(
+            "an argument of the command of {name} has {bytes} bytes, more than the 131071 that Linux takes: it can't be started"
+        )
+    };
+    assert!(out.contains(&words("\"big\"", 131_077)), "{}", &out[out.len().saturating_sub(2_000)..]);
+    assert!(out.contains(&words("\"steps\" in step one", 131_072)), "{}", &out[out.len().saturating_sub(2_000)..]);
+    assert!(out.ends_with("2 workflows in 1 file: 2 warnings\n"), "{}", &out[out.len().saturating_sub(2_000)..]);
 }

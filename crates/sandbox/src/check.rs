@@ -13,7 +13,7 @@ use crate::code::ProblemCode;
 use crate::host::Host;
 use crate::limits::{Folders, Limits};
 use crate::load::{ById, LoadResult};
-use crate::mistakes::{deadlocked, in_utc, never_meeting, unaligned, unfilled, weekdays, written_twice};
+use crate::mistakes::{deadlocked, in_utc, never_meeting, too_long, unaligned, unfilled, weekdays, written_twice};
 use crate::position::warning;
 use crate::problem::Problem;
 use crate::sample::disagreements;
@@ -21,8 +21,8 @@ use crate::scripts::Scripts;
 use crate::secrets::literals;
 
 /// Loads a folder, and the apps that are described beside it, once, asking nothing of the outside, and adds the [`warnings`], where pairs
-/// of functions disagree about a sample of jobs, values that look like secrets, numbers of weekdays that another dialect of cron reads otherwise, and parts of times that are those of
-/// UTC in a schedule of another zone.
+/// of functions disagree about a sample of jobs, values that look like secrets, numbers of weekdays that another dialect of cron reads otherwise, parts of times that are those of
+/// UTC in a schedule of another zone, and arguments of commands that are too long.
 ///
 /// # Errors
 /// When the system refuses a thread.
@@ -35,7 +35,7 @@ pub fn check(
     let scripts = Scripts::start(folders, limits, Host::dry().with_format(format).with_apps(apps))?;
     let mut loaded = scripts.load();
     loaded.problems.extend(disagreements(&scripts, &loaded));
-    let found = [warnings(&loaded), weekdays(&loaded), in_utc(&loaded), literals(&loaded)].concat();
+    let found = [warnings(&loaded), weekdays(&loaded), in_utc(&loaded), too_long(&loaded), literals(&loaded)].concat();
     loaded.problems.extend(found);
     Ok(loaded)
 }

@@ -84,6 +84,8 @@ codes! {
     OddValue "odd-value",
     /// A trigger is nested too deep, or has too many parts.
     TooComplex "too-complex",
+    /// An argument of a command is longer than the system takes.
+    TooLong "too-long",
     /// A script contains a secret, where everyone can read it.
     SecretInScript "secret-in-script",
     /// A secret or a user of the system that the operator does not allow.

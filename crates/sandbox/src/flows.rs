@@ -57,14 +57,15 @@ fn place_of_step(source: &str, call: &SourcePosition, step: &str, text: &str) ->
     let begins = from + step_at(definition, step).or_else(|| keys_at(definition, step).next())?;
     let within = source.get(begins + step.len()..)?;
     let at = words_at(within, text).next().map_or(begins, |at| begins + step.len() + at);
+    position(source, at, &call.file)
+}
+
+/// The line and the column of a byte of a source.
+pub(crate) fn position(source: &str, at: usize, file: &str) -> Option<SourcePosition> {
     let before = source.get(..at)?;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     let line = before.matches('\n').count() + 1;
-    Some(SourcePosition {
-        file: call.file.clone(),
-        line: u32::try_from(line).ok()?,
-        column: u32::try_from(column).ok()?,
-    })
+    Some(SourcePosition { file: file.to_owned(), line: u32::try_from(line).ok()?, column: u32::try_from(column).ok()? })
 }
 
 /// The place of a step in the object of all steps: its name may be that of a field, too.
@@ -79,7 +80,7 @@ fn step_at(definition: &str, name: &str) -> Option<usize> {
 }
 
 /// The places of a name as the key of an object: `load: {`, `"load": {`.
-fn keys_at<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = usize> + 's {
+pub(crate) fn keys_at<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = usize> + 's {
     words_at(source, name).filter(|at| {
         let after = source.get(at + name.len()..).unwrap_or_default();
         after.trim_start_matches(['"', '\'', '`', ']']).trim_start().starts_with(':')

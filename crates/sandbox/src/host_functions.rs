@@ -13,6 +13,7 @@ use kelos_model::secret::SecretSource;
 use crate::closest;
 use crate::code::{ProblemCode, refused};
 use crate::desk::Desk;
+use crate::problem::Severity;
 use crate::recipe::Role;
 use crate::written_path::check_written_path;
 use crate::{events, fault};
@@ -94,6 +95,12 @@ fn install_desk<'js>(ctx: &Ctx<'js>, host: &Object<'js>, desk: &Rc<Desk>) -> rqu
         d.blame(ProblemCode::read(&code).unwrap_or_default(), message, &stack);
     };
     host.set("blame", Function::new(ctx.clone(), blame)?)?;
+    let d = desk.clone();
+    let report_field = move |message: String, stack: String, code: String, field: String, is_error: bool| {
+        let severity = if is_error { Severity::Error } else { Severity::Warning };
+        d.report_field(severity, ProblemCode::read(&code).unwrap_or_default(), message, &stack, &field);
+    };
+    host.set("reportField", Function::new(ctx.clone(), report_field)?)?;
     let d = desk.clone();
     let blame_step = move |message: String, stack: String, code: String, step: String, text: String| {
         d.blame_step(ProblemCode::read(&code).unwrap_or_default(), message, &stack, [&step, &text]);

@@ -18,6 +18,7 @@ mod draft;
 mod endless;
 mod events;
 mod fault;
+mod fields;
 mod files;
 mod flows;
 mod host;

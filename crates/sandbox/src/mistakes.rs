@@ -12,12 +12,17 @@ use kelos_model::paths::{SharedPath, shared_paths};
 use kelos_model::template::KeyValues;
 use kelos_model::time::{CronSchedule, Schedule, format_duration, format_short};
 use kelos_model::trigger::PathCheck;
-use kelos_model::{Otherwise, Workflow};
+use kelos_model::workflow::Job;
+use kelos_model::{Otherwise, StepName, Workflow};
+use serde_json::Value;
 
 use crate::code::ProblemCode;
 use crate::load::{ById, LoadResult};
 use crate::position::{at_text, warning};
 use crate::problem::{Problem, Severity};
+
+/// The most bytes of an argument of a command on Linux with pages of 4 KiB, without the zero at its end.
+const LONGEST_ARGUMENT: usize = 131_071;
 
 /// Workflows that wait for each other in a circle.
 pub(crate) fn deadlocked(loaded: &LoadResult, by_id: &ById<'_>) -> Vec<Problem> {
@@ -157,6 +162,30 @@ fn ignored_step(loaded: &LoadResult, workflow: &Arc<Workflow>, expression: &str,
     let hint = "write the names one by one, such as JAN,MAR,MAY, or five fields as in a crontab".to_owned();
     let problem = warning(loaded, workflow, ProblemCode::OddValue, words, Some(hint));
     at_text(loaded, workflow, problem, expression)
+}
+
+/// Commands with an argument that is longer than Linux takes: they can't be started. How long one may be depends on the system of the worker,
+/// so that only people who ask for a check are told.
+pub(crate) fn too_long(loaded: &LoadResult) -> Vec<Problem> {
+    let of_job = |workflow: &Arc<Workflow>, job: &Job, step: Option<&StepName>| {
+        let of_settings = ["shell", "command"].iter().filter_map(|name| job.settings.get(*name));
+        let texts = of_settings.flat_map(|value| value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice));
+        let longest = texts.filter_map(Value::as_str).map(str::len).max().filter(|bytes| *bytes > LONGEST_ARGUMENT)?;
+        let step = step.map(|step| format!(" in step {step}")).unwrap_or_default();
+        let words = format!(
+            "an argument of the command of \"{}\"{step} has {longest} bytes, more than the {LONGEST_ARGUMENT} that Linux takes: it can't \
+             be started",
+            workflow.id
+        );
+        let hint = "put it into a file, and let the command read that".to_owned();
+        Some(warning(loaded, workflow, ProblemCode::TooLong, words, Some(hint)))
+    };
+    let of_one = |workflow: &Arc<Workflow>| -> Vec<Problem> {
+        let steps = workflow.flow.iter().flat_map(|flow| &flow.steps);
+        let of_steps = steps.filter_map(|step| of_job(workflow, &step.job, Some(&step.name)));
+        of_job(workflow, &workflow.job, None).into_iter().chain(of_steps).collect()
+    };
+    loaded.read().into_values().flat_map(of_one).collect()
 }
 
 /// A schedule without any times, and time windows that are shut at all of them. `ticks` is the schedule, with dependent ones followed.

@@ -167,12 +167,12 @@ function known(options, fields, where) {
         if (fields.includes(field)) continue;
         const meant = host.mistyped(field, fields);
         if (meant) {
-            host.blame(`${where}: unknown field '${field}'; did you mean '${meant}'?`, here(), "unknown-option");
+            host.reportField(`${where}: unknown field '${field}'; did you mean '${meant}'?`, here(), "unknown-option", field, true);
             continue;
         }
         const close = host.closest(field, fields);
         const advice = close ? `did you mean '${close}'?` : `known fields: ${fields.join(", ")}`;
-        host.warn(`${where}: unknown field '${field}' is ignored; ${advice}`, here(), "unknown-option");
+        host.reportField(`${where}: unknown field '${field}' is ignored; ${advice}`, here(), "unknown-option", field, false);
     }
 }
 

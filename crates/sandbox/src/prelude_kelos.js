@@ -14,7 +14,7 @@ function knownOfBuilder(options, where) {
     const unknown = {};
     for (const field of Object.keys(options)) {
         const advice = field === "id" ? "the name is the first argument" : Object.hasOwn(CALLED_HERE, field) && `it is called '${CALLED_HERE[field]}' here`;
-        if (advice) host.blame(`${where}: unknown field '${field}'; ${advice}`, here(), "unknown-option");
+        if (advice) host.reportField(`${where}: unknown field '${field}'; ${advice}`, here(), "unknown-option", field, true);
         else unknown[field] = options[field];
     }
     known(unknown, BUILDER_FIELDS, where);

@@ -15,16 +15,20 @@ fn defined(text: &str) -> Vec<Workflow> {
     loaded.workflows.iter().map(|one| Workflow { source: Source::default(), ..(**one).clone() }).collect()
 }
 
-/// The problems of a call with these fields, without the place where it begins.
+/// The problems of a call with these fields, without their place: where an unknown field stands, or else the call begins.
 #[track_caller]
 fn refused(fields: &str) -> Vec<String> {
     let folder = Folder::new();
-    folder.write("a.js", &format!("\n  kelos.workflow(\"w\", {{{fields}}});\n"));
+    let call = format!("  kelos.workflow(\"w\", {{{fields}}});");
+    folder.write("a.js", &format!("\n{call}\n"));
     let loaded = folder.load();
     assert!(loaded.workflows.is_empty(), "{fields}: {:?}", ids(&loaded));
     let words = |problem: String| {
-        let rest = problem.strip_prefix("a.js:2:3: ").map(str::to_owned);
-        rest.unwrap_or_else(|| panic!("{fields}: not at the call: {problem}"))
+        let field =
+            problem.split_once("unknown field '").and_then(|(_, rest)| rest.split_once('\'')).map(|(name, _)| name);
+        let column = field.and_then(|name| call.find(&format!("{name}:"))).map_or(3, |at| at + 1);
+        let rest = problem.strip_prefix(&format!("a.js:2:{column}: ")).map(str::to_owned);
+        rest.unwrap_or_else(|| panic!("{fields}: not at its place: {problem}"))
     };
     loaded.problems.iter().map(|problem| words(problem.to_string())).collect()
 }
