@@ -176,13 +176,25 @@ impl TestJudge<'_> {
         };
         let odd: Vec<SlotRef> =
             self.of(workflow).filter(|(_, state)| surplus(*state)).map(|(id, _)| id.clone()).collect();
-        let mut mismatch = Mismatch::new(format!("slots of {workflow}"), words, counted(&found));
+        let absence = self.absence(workflow).filter(|_| found.is_empty()).unwrap_or_default();
+        let found = format!("{}{absence}", counted(&found));
+        let mut mismatch = Mismatch::new(format!("slots of {workflow}"), words, found);
         let succeeded_too = odd.iter().all(|slot| self.state_of(slot) == Some(SlotState::Succeeded));
         if !succeeded_too {
             self.explain(&odd, &mut mismatch)?;
         }
         self.found.push(mismatch);
         Ok(())
+    }
+
+    /// The bound of a workflow that leaves out all of the range; none where it has none.
+    fn absence(&self, workflow: &WorkflowId) -> Option<String> {
+        let (id, plan) = (workflow, self.play.plan());
+        let workflow = self.workflows.iter().find(|one| one.id == *id)?;
+        let begins = workflow.start_time.filter(|start| *start >= plan.until);
+        let begins = begins.map(|start| format!(": {id} begins at {}", format_short(start)));
+        let ended = workflow.end_time.filter(|end| *end <= plan.from);
+        begins.or_else(|| Some(format!(": {id} has ended at {}", format_short(ended?))))
     }
 
     /// Adds to a mismatch the reasons for which some slots are in their states.

@@ -108,6 +108,15 @@ fn a_missing_input_holds_its_slot_and_what_comes_after_and_says_so() {
 }
 
 #[test]
+fn a_workflow_that_begins_after_the_range_says_so() {
+    let project = Project::new(&format!("{HOURLY}define(\"late\", {{startTime: \"2030-01-01T00:00Z\"}});\n"));
+    assert_eq!(
+        project.words("expect: {slots: {late: \"succeeded\"}}"),
+        "slots of late: expected all slots succeeded, found no slots: late begins at 2030-01-01T00:00Z"
+    );
+}
+
+#[test]
 fn states_tell_why_they_are_others_than_expected() {
     let project = Project::new(HOURLY);
     let fields = format!(

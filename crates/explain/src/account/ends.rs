@@ -2,7 +2,7 @@
 
 use kelos_model::event::{Abort, Event};
 use kelos_model::reason::words;
-use kelos_model::time::text;
+use kelos_model::time::{format_duration, text};
 use kelos_model::{Actor, Answer, EventRecord, Reason, ReasonKind, Slot, SlotEvent};
 use kelos_wire::words::{Act, aborted as aborted_by};
 
@@ -15,9 +15,14 @@ pub(super) fn expired(slot: &Slot, why: &Account, timeout_seconds: u64, last: &R
     let last = held.unwrap_or(last);
     let lacked = words::blockers(last).join("; ");
     let Some(collected) = slot.collected.as_ref().filter(|_| why.expires.is_some()) else {
-        let held = if last.kind == ReasonKind::Constraints { format!(", held: {lacked}") } else { String::new() };
         let start = if why.wait_from.is_time() { "its time" } else { "it could first have gone" };
-        return format!(": it still waited {timeout_seconds} s after {start}{held}");
+        let length = format_duration(i64::try_from(timeout_seconds).unwrap_or(i64::MAX));
+        let lacked = match last.kind {
+            _ if lacked.is_empty() => String::new(),
+            ReasonKind::Constraints => format!(", held: {lacked}"),
+            _ => format!("; it still waited: {lacked}"),
+        };
+        return format!(": timed out {length} after {start}{lacked}");
     };
     let lasted = text::took(collected.since, slot.since);
     match last.kind {

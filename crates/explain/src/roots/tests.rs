@@ -166,7 +166,10 @@ fn an_expired_slot_is_passed_through_to_what_failed() {
     world.happens(&a, at(5, 0), SlotEvent::MarkedSucceeded { by: Actor::person("ann"), reason: None });
     assert_eq!(
         sentences(&world, &c),
-        ["waits for b@2016-01-01T02:00Z, which expired at 2016-01-01T03:00Z: it still waited 3600 s after its time"]
+        [
+            "waits for b@2016-01-01T02:00Z, which expired at 2016-01-01T03:00Z: timed out 1h after its time; it still waited: \
+          Workflow slot a@2016-01-01T02:00Z is not ready"
+        ]
     );
 }
 
