@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
@@ -15,6 +16,7 @@ use crate::json::{self, JsonError};
 use crate::similar::mistyped;
 use crate::template::{KeyValues, is_part_of_time, plain_placeholders};
 use crate::time::text::{format_full, parse_instant};
+use crate::time::{TypedTime, Zone, parse_typed};
 
 /// Named values that a run is given in addition to its key.
 pub type Arguments = BTreeMap<String, Value>;
@@ -109,13 +111,13 @@ impl ParameterKind {
     pub fn accept(&self, value: &Value) -> Option<Value> {
         match (self, value) {
             (ParameterKind::Text, Value::String(_)) => Some(value.clone()),
-            (ParameterKind::Integer, Value::Number(number)) => is_whole(number).then(|| value.clone()),
+            (ParameterKind::Integer, Value::Number(number)) => whole(number),
             (ParameterKind::Integer, Value::String(text)) => integer(text),
             (ParameterKind::Number, Value::Number(_)) | (ParameterKind::Boolean, Value::Bool(_)) => Some(value.clone()),
             (ParameterKind::Number, Value::String(text)) => json::read(text.as_bytes()).ok().map(Value::Number),
             (ParameterKind::Boolean, Value::String(text)) => text.parse().ok().map(Value::Bool),
             (ParameterKind::Date, Value::String(text)) => date(text).map(|date| date.to_string().into()),
-            (ParameterKind::Time, Value::String(text)) => parse_instant(text).ok().map(|at| format_full(at).into()),
+            (ParameterKind::Time, Value::String(text)) => moment(text).map(|at| format_full(at).into()),
             (ParameterKind::Choice { choices }, Value::String(text)) => choices.contains(text).then(|| value.clone()),
             (ParameterKind::Json, Value::String(text)) => json_of(text),
             (ParameterKind::Json, value) => Some(value.clone()),
@@ -144,8 +146,33 @@ fn is_whole(number: &Number) -> bool {
     number.is_i64() || number.is_u64()
 }
 
+/// The largest whole number up to which each has a float of its own: beyond it, one that is read may stand for others.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A number as a whole one, however it is written: `3`, `3.0`, `1e3`. None where it has a fraction, or may have been rounded.
+fn whole(number: &Number) -> Option<Value> {
+    if is_whole(number) {
+        return Some(Value::Number(number.clone()));
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < MOST_EXACT)?;
+    Some(Value::from(float as i64))
+}
+
 fn integer(text: &str) -> Option<Value> {
-    text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()
+    let plain = text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok();
+    plain.or_else(|| whole(&json::read(text.as_bytes()).ok()?))
+}
+
+/// Reads a moment, in UTC or with an offset from it. Without a date it would be another moment each day.
+fn moment(text: &str) -> Option<Timestamp> {
+    if let Ok(at) = parse_instant(text) {
+        return Some(at);
+    }
+    let has_date = text.split_once(['T', 't', ' ']).is_some_and(|(date, _)| date.parse::<Date>().is_ok());
+    match parse_typed(text, Timestamp::UNIX_EPOCH, &Zone::utc()) {
+        Ok(TypedTime::Absolute(at)) if has_date => Some(at),
+        _ => None,
+    }
 }
 
 /// Reads a day. A longer text that begins with one is a time.

@@ -57,10 +57,12 @@ fn a_text_is_read_by_its_kind() {
     assert_eq!(read(&text, "3"), Some(json!("3")));
     assert_eq!(read(&integer, "3"), Some(json!(3)));
     assert_eq!(read(&integer, "18446744073709551615"), Some(json!(u64::MAX)));
+    assert_eq!((read(&integer, "3.0"), read(&integer, "1e3")), (Some(json!(3)), Some(json!(1000))));
     assert_eq!(read(&number, "2.5"), Some(json!(2.5)));
     assert_eq!(read(&boolean, "true"), Some(json!(true)));
     assert_eq!(read(&date, "2026-11-21"), Some(json!("2026-11-21")));
     assert_eq!(read(&time, "2026-11-21T06:00Z"), Some(json!("2026-11-21T06:00:00.000Z")));
+    assert_eq!(read(&time, "2026-11-21T06:00+02:00"), Some(json!("2026-11-21T04:00:00.000Z")));
     assert_eq!(read(&choice, "small"), Some(json!("small")));
     assert_eq!(read(&any, r#"{"a": [1]}"#), Some(json!({"a": [1]})));
     assert_eq!(
@@ -68,7 +70,8 @@ fn a_text_is_read_by_its_kind() {
         (Some(json!(3)), Some(json!("x")), Some(json!("\"3\"")))
     );
     for (kind, bad) in [
-        (&integer, "3.0"),
+        (&integer, "3.5"),
+        (&integer, "1e16"),
         (&integer, "x"),
         (&integer, "18446744073709551616"),
         (&number, "NaN"),
@@ -78,6 +81,8 @@ fn a_text_is_read_by_its_kind() {
         (&date, "2026-11-21T06:00Z"),
         (&date, "20261121"),
         (&time, "now"),
+        (&time, "06:00+02:00"),
+        (&time, "yesterday 06:00Z"),
         (&choice, "middle"),
     ] {
         assert_eq!(read(kind, bad), None, "{kind:?} {bad}");
@@ -89,9 +94,10 @@ fn json_is_checked_by_its_kind() {
     let [text, integer, number, boolean, date, ..] = kinds();
     assert_eq!(text.accept(&json!(3)), None);
     assert_eq!(
-        (integer.accept(&json!(3)), integer.accept(&json!(3.5)), integer.accept(&json!(true))),
-        (Some(json!(3)), None, None)
+        (integer.accept(&json!(3)), integer.accept(&json!(3.0)), integer.accept(&json!(3.5))),
+        (Some(json!(3)), Some(json!(3)), None)
     );
+    assert_eq!(integer.accept(&json!(true)), None);
     assert_eq!((number.accept(&json!(3)), number.accept(&json!(null))), (Some(json!(3)), None));
     assert_eq!((boolean.accept(&json!(false)), boolean.accept(&json!(0))), (Some(json!(false)), None));
     assert_eq!(date.accept(&json!(20261121)), None);
