@@ -130,7 +130,8 @@ pub(crate) fn user(args: &UserArgs) -> Result<u8, Failure> {
     }
 }
 
-fn of_file(file: &Path) -> Result<String, Failure> {
+/// The password in a file, without the line break at its end.
+pub(crate) fn of_file(file: &Path) -> Result<String, Failure> {
     let fail = |error: std::io::Error| Failure::usage(format!("read the password in {}: {error}", file.display()));
     Ok(std::fs::read_to_string(file).map_err(fail)?.trim_end_matches(['\r', '\n']).to_owned())
 }

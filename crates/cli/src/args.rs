@@ -9,9 +9,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::failure::Failure;
 use crate::{
     accounts, alerts, backfill, backfills, calendar, capacity, change, check, completions, cron, deploy, doctor,
-    examples, export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, pause,
-    plan, queue, relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql, start,
-    storage, stuck, submit, tell, test, types, up, verify, watch, why, worker, workers,
+    examples, export, failures, flow, graph, groups, import, init, key, list, login, logs, man, new, nodes, overview,
+    pause, plan, queue, relatives, remote_worker, run_job, schedule, schedules, schema, serve, shadow, source, sql,
+    start, storage, stuck, submit, tell, test, types, up, verify, watch, why, worker, workers,
 };
 
 const EXIT_CODES: &str = "\
@@ -41,7 +41,7 @@ pub(crate) struct Cli {
 impl Cli {
     /// Reads what was typed, or makes the help that was asked for.
     pub(crate) fn read(words: Vec<OsString>) -> Result<Cli, clap::Error> {
-        let matches = examples::added(Cli::command()).try_get_matches_from(words)?;
+        let matches = overview::grouped(examples::added(Cli::command())).try_get_matches_from(words)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
     }
 }
@@ -104,6 +104,7 @@ commands! {
     /// Test workflows on a virtual clock against test files
     Test(test::TestArgs) => test::run,
     /// List workflows
+    #[command(alias = "status")]
     Ls(list::LsArgs) => list::workflows,
     /// List slots, newest first
     Slots(list::SlotsArgs) => list::slots,
@@ -116,6 +117,7 @@ commands! {
     /// Add, update, enable, disable, delete, fire or explain an event schedule
     Schedule(schedule::ScheduleArgs) => schedule::run,
     /// Start a workflow now, without its trigger
+    #[command(alias = "trigger")]
     Start(start::StartArgs) => start::run,
     /// List the steps of a run of a flow, with what each waits for
     Steps(flow::StepsArgs) => flow::steps,

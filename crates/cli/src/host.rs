@@ -32,7 +32,7 @@ use crate::failure::Failure;
 use crate::node::{self, DataPlace, NodeWorkerPlan};
 use crate::signals::{Signals, reload_at_hangup};
 use crate::transport::{Reach, TransportOptions};
-use crate::{folder, text};
+use crate::{folder, terminal, text};
 
 /// The settings of a server.
 #[derive(clap::Args)]
@@ -530,6 +530,9 @@ const PORT_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for the usual port, in whose place any other is taken.
 const USUAL_PORT_PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long it is waited without a word.
+const PORT_QUIET: Duration = Duration::from_millis(300);
+
 /// Between two attempts to open a port.
 const PORT_AGAIN: Duration = Duration::from_millis(20);
 
@@ -557,10 +560,16 @@ pub(crate) fn listen(bind: IpAddr, port: Option<u16>, usual: u16) -> Result<TcpL
 
 /// Opens a port, again and again for a while when it is in use.
 fn open_port(address: SocketAddr, patience: Duration) -> std::io::Result<TcpListener> {
-    let deadline = Instant::now() + patience;
+    // Another port is taken in the place of the usual one, soon and without a word.
+    let (begun, mut is_told) = (Instant::now(), patience < PORT_PATIENCE);
     loop {
         match TcpListener::bind(address) {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && begun.elapsed() < patience => {
+                if !is_told && begun.elapsed() >= PORT_QUIET {
+                    is_told = true;
+                    let (port, seconds) = (address.port(), patience.as_secs());
+                    terminal::note(format!("port {port} is in use; waiting up to {seconds} s for it"));
+                }
                 std::thread::sleep(PORT_AGAIN);
             }
             result => return result,

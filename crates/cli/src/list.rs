@@ -219,6 +219,7 @@ pub(crate) fn slots(args: &SlotsArgs) -> Result<u8, Failure> {
         words::json_rows(&rows, more);
         return Ok(0);
     }
+    say_problems(&client);
     if rows.is_empty() {
         words::line("no slots");
         return Ok(0);

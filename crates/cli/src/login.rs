@@ -1,7 +1,10 @@
 //! `kelos login`, `logout` and `whoami`: the credential that this user of the machine shows to a server.
 
+use std::path::PathBuf;
+
 use kelos_wire::{IdentityDto, LoginRequest, NewTokenDto};
 
+use crate::accounts::of_file;
 use crate::address::{Query, escape};
 use crate::client::{Client, Reply};
 use crate::connection::Connection;
@@ -19,6 +22,9 @@ pub(crate) struct LoginArgs {
     /// Log in with the name and the password of this user, instead of with a token that you have
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// File with the password of that user [default: it is asked for, or read from standard input]
+    #[arg(long, value_name = "FILE", requires = "user", value_hint = clap::ValueHint::FilePath)]
+    password_file: Option<PathBuf>,
     /// How long the new token is valid, with --user
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
     expires: jiff::SignedDuration,
@@ -75,7 +81,10 @@ pub(crate) fn login(args: &LoginArgs) -> Result<u8, Failure> {
             let host: String = host.chars().filter(|letter| usable(*letter)).take(40).collect();
             let asked = LoginRequest {
                 user: user.clone(),
-                password: secret("password")?,
+                password: match &args.password_file {
+                    Some(file) => of_file(file)?,
+                    None => secret("password")?,
+                },
                 name: format!("cli-{host}"),
                 expires_in: u64::try_from(args.expires.as_secs()).ok(),
             };

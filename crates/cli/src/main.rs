@@ -52,6 +52,7 @@ mod no_job;
 mod node;
 mod nodes;
 mod options;
+mod overview;
 mod own_metrics;
 mod pause;
 mod plan;

@@ -23,14 +23,15 @@ pub(crate) struct NamesArgs {
 
 #[derive(clap::Args)]
 pub(crate) struct ResumeArgs {
-    #[command(flatten)]
-    names: NamesArgs,
+    // Options of connections have a heading of their own, which what follows them would be under.
     /// Resume this run of the flow instead, by its name, time or job id: the steps that failed are done again, with what the others gave
     #[arg(long, value_name = "RUN", value_parser = selection::key)]
     run: Option<String>,
     /// Do this step again and all that come after it, whether they failed or not
     #[arg(long, value_name = "STEP", requires = "run")]
     from: Option<String>,
+    #[command(flatten)]
+    names: NamesArgs,
 }
 
 pub(crate) fn pause(args: &NamesArgs) -> Result<u8, Failure> {

@@ -292,6 +292,21 @@ fn no_server_is_an_exit_code_of_its_own() {
 }
 
 #[test]
+fn words_that_others_use_are_commands_too() {
+    for command in [&["status"][..], &["trigger", "w"], &["start", "w"]] {
+        let err = run(&[command, &["--server", "http://127.0.0.1:1"]].concat()).fails(3);
+        assert!(err.contains("nothing is listening there"), "{command:?}: {err}");
+    }
+}
+
+#[test]
+fn the_options_of_a_command_stand_above_those_of_its_connection() {
+    let help = run(&["resume", "--help"]).ok();
+    let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words} is not in {help}"));
+    assert!(at("--run <RUN>") < at("TLS:") && at("--from <STEP>") < at("TLS:"), "{help}");
+}
+
+#[test]
 fn the_exit_codes_are_in_the_help() {
     let out = run(&["--help"]).ok();
     assert!(out.contains("Exit codes:") && out.contains("3  no server is reachable"), "{out}");

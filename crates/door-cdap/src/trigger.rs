@@ -60,7 +60,8 @@ fn firing(field: &Field<'_>) -> Result<Trigger, Fault> {
         Some(zone) => Zone::parse(zone.text()?).map_err(|error| zone.refused(&error))?,
         None => Zone::utc(),
     };
-    let text = cron.text()?;
+    // As the split of CDAP has it, blanks at the end make no fields.
+    let text = cron.text()?.trim_end_matches(' ');
     if text.split(' ').count() > 6 {
         return Err(cron.wrong("5 fields (minute hour day-of-month month day-of-week) or 6 (second first)"));
     }

@@ -223,6 +223,8 @@ async fn vectors_of_cron_expressions_are_judged_as_they_were() {
         server.put(&format!("apps/App/schedules/s{n}"), &body(time(cron))).await.ok();
         assert_eq!(server.trigger(&format!("s{n}")).await["cronExpression"], cron);
     }
+    server.put("apps/App/schedules/blanks", &body(time("0 4 * * *  "))).await.ok();
+    assert_eq!(server.trigger("blanks").await["cronExpression"], "0 4 * * *", "blanks at the end are no fields");
 }
 
 #[tokio::test(flavor = "multi_thread")]
