@@ -14,7 +14,7 @@ use crate::client::{Client, Reply};
 use crate::connection::Connection;
 use crate::failure::{Failure, UNREACHABLE};
 use crate::options::Door;
-use crate::text::{self as words, count, grouped, quoted};
+use crate::text::{self as words, count, grouped, operand, quoted};
 use crate::{render, terminal};
 
 /// The least time between two requests for the progress.
@@ -78,8 +78,8 @@ fn ask(connection: &mut Connection, doing: &str, name: &str, line: &Line) -> Res
             }
             Err(failure) if failure.code == UNREACHABLE => {
                 return Err(failure.hint(format!(
-                    "the backfill goes on with its server; `kelos backfills show {} --follow` follows it then",
-                    quoted(name)
+                    "the backfill goes on with its server; `kelos backfills show --follow {}` follows it then",
+                    operand(name)
                 )));
             }
             Ok(_) if is_said => {
@@ -163,9 +163,9 @@ fn say_at_interrupt(line: &Line, name: &str) -> Result<(), Failure> {
 }
 
 fn farewell(name: &str) -> String {
-    let name = quoted(name);
+    let name = operand(name);
     format!(
-        "the backfill goes on: `kelos backfills show {name} --follow` follows it, `kelos backfills cancel {name}` cancels it"
+        "the backfill goes on: `kelos backfills show --follow {name}` follows it, `kelos backfills cancel {name}` cancels it"
     )
 }
 
@@ -202,7 +202,7 @@ fn of_cause(cause: &CauseDto, workflow: &str) -> Vec<String> {
     let first =
         cause.slots.first().map(|slot| (slot.slot.key.to_string(), if slot.last_run > 0 { "logs" } else { "why" }));
     let (key, verb) = first.unwrap_or_default();
-    lines.push(format!("    {}{more}: kelos {verb} {} {}", keys.join(", "), quoted(workflow), quoted(&key)));
+    lines.push(format!("    {}{more}: kelos {verb} {} {}", keys.join(", "), operand(workflow), quoted(&key)));
     lines
 }
 

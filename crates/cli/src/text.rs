@@ -60,6 +60,12 @@ pub(crate) fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
+/// The first of the operands of a command, which stand at its end: none of them is taken for an option.
+pub(crate) fn operand(word: &str) -> String {
+    let dashes = if word.starts_with('-') { "-- " } else { "" };
+    format!("{dashes}{}", quoted(word))
+}
+
 /// Prints text, in which only [`paint`](crate::render::paint) gives colours.
 pub(crate) fn print(text: &str) {
     print_bytes(with_colours(&shown(text)).as_bytes());
@@ -199,5 +205,6 @@ mod tests {
         assert_eq!(quoted("a/totals-é.2"), "a/totals-é.2");
         assert_eq!(quoted("it's $(here)"), r"'it'\''s $(here)'");
         assert_eq!(quoted("two words"), "'two words'");
+        assert_eq!((operand("totals"), operand("-x y")), ("totals".to_owned(), "-- '-x y'".to_owned()));
     }
 }

@@ -141,7 +141,7 @@ fn welcome(node: &kelos::Node, dir: &Path, from: &Path, scripts: &str, address: 
     let there = if dir == from { String::new() } else { format!(", in {}", dir.display()) };
     lines.push(format!("Try, from another terminal{there}:"));
     let mut tries = vec!["kelos ls".to_owned(), "kelos slots".to_owned(), "kelos events -f".to_owned()];
-    tries.extend(example(&rows).map(|(id, at)| format!("kelos why {} {}", text::quoted(&id), to_the_second(at))));
+    tries.extend(example(&rows).map(|(id, at)| format!("kelos why {} {}", text::operand(&id), to_the_second(at))));
     let job = apps::example(&rows, Timestamp::now());
     tries.extend(job.map(|(app, id)| format!("kelos submit -a {} -j {}", text::quoted(&app), text::quoted(&id))));
     if rows.is_empty() && problems.is_empty() {

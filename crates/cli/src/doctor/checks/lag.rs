@@ -7,7 +7,7 @@ use kelos_wire::{NodeStateDto, StuckListDto};
 use super::NAMED;
 use crate::doctor::diagnosis::Diagnosis;
 use crate::stuck;
-use crate::text::{count, grouped, quoted};
+use crate::text::{count, grouped, operand, quoted};
 
 const CHECK: &str = "lag";
 
@@ -72,7 +72,7 @@ pub(in crate::doctor) fn judge(delays: &Delays) -> Vec<Diagnosis> {
         let words = format!("{} since {}: {reason}", stuck::title(row), row.since.short());
         let key = row.slot.to_string();
         let (workflow, key) = key.split_once('@').unwrap_or((&key, ""));
-        let advice = format!("kelos why {} {}", quoted(workflow), quoted(key));
+        let advice = format!("kelos why {} {}", operand(workflow), quoted(key));
         found.push(Diagnosis::warning(CHECK, words, advice.trim_end()));
     }
     let more = rows.len().saturating_sub(NAMED) + delays.stuck.more;
