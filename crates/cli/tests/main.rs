@@ -10,6 +10,7 @@ mod doctor;
 mod flows;
 mod init;
 mod jobs;
+mod late;
 mod limits;
 mod naming;
 mod new;
