@@ -207,15 +207,7 @@ impl JobDraft {
                 .push(self.mistake("`at_a_time(0)` lets no slot run").hint("pause the job to keep it from running"));
         }
         let (start_time, end_time) = self.bounds();
-        if let (Some(start), Some(end)) = (self.start, self.end) {
-            let words = if start >= end {
-                Some(format!("its start {start} is not before its end {end}, so it has no slots"))
-            } else {
-                let is_empty = start_time >= end_time;
-                is_empty.then(|| format!("no period lies between its start {start} and its end {end}"))
-            };
-            mistakes.extend(words.map(|words| self.mistake(words)));
-        }
+        mistakes.extend(self.empty_bounds(start_time, end_time));
         mistakes.extend(self.placement.mistakes(|words| self.mistake(words)));
         mistakes.extend(self.of_times(keys.as_ref(), &trigger));
         if let Some(mistake) = self.batch.and_then(|batch| batch.mistake()) {
@@ -253,6 +245,16 @@ impl JobDraft {
         };
         mistakes.extend(parameter_mistakes(&workflow).into_iter().map(|words| self.mistake(words)));
         if mistakes.is_empty() { Ok(workflow) } else { Err(mistakes) }
+    }
+
+    /// The mistake of bounds between which no slot lies, given the bounds as they are rounded.
+    fn empty_bounds(&self, start_time: Option<Timestamp>, end_time: Option<Timestamp>) -> Option<Mistake> {
+        let (start, end) = self.start.zip(self.end)?;
+        if start >= end {
+            return Some(self.mistake(format!("its start {start} is not before its end {end}, so it has no slots")));
+        }
+        let is_empty = start_time >= end_time;
+        is_empty.then(|| self.mistake(format!("no period lies between its start {start} and its end {end}")))
     }
 
     /// The parameters, with one for the input where starts bring one.

@@ -1,7 +1,6 @@
 //! A project: jobs under one name and version, and the start of an engine for them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,23 +18,23 @@ use kelos_model::sharing::Shares;
 use kelos_model::time::{Schedule, resolve};
 use kelos_model::workflow::{ProjectVersion, Provenance, WorkflowRow};
 use kelos_model::{Trigger, Workflow, WorkflowId};
-use kelos_store::{Journal, MemoryStore, Queries, StoreError};
+use kelos_store::{Journal, MemoryStore, Queries};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::changes::Changes;
 use super::circles::{self, Grip};
+use super::definition::IntoDefinition;
 use super::draft::{JobDraft, Work};
-use super::flow_definition::Flow;
 use super::function::{FUNCTION, FunctionExecutor, Functions};
-use super::job::Job;
 use super::mistakes::{Mistake, Mistakes};
 use super::platform::Processes;
-use super::running::{RequestError, RunningProject};
+use super::running::RunningProject;
 use super::scheduler::OwnPlanner;
+use super::start_error::StartError;
 use super::steps::SignalTypes;
 use super::waits::JobsTogether;
-use crate::node::{Node, NodeConfig, NodeError};
+use crate::node::{Node, NodeConfig};
 
 /// The file of the database in a project's folder.
 #[cfg(feature = "sqlite")]
@@ -79,167 +78,6 @@ pub struct Project {
     replaces: Vec<String>,
     #[cfg(feature = "kafka")]
     kafka: Vec<Kafka>,
-}
-
-/// An element of a project: a [`Job`] or a [`Flow`].
-///
-/// ```
-/// # use kelos::embed::{Context, job};
-/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
-/// use kelos::embed::{Definition, Part, Project, flow};
-///
-/// let all: Vec<Definition> = vec![job("work", work).with(()).once().into(), flow("none", Part::default()).into()];
-/// let project = all.into_iter().fold(Project::new("shop", "1.0"), Project::add);
-/// assert_eq!(project.check()?.len(), 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone)]
-pub struct Definition(JobDraft);
-
-impl std::fmt::Debug for Definition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Definition").field(&self.0.id).finish()
-    }
-}
-
-/// What a project is made of: jobs and flows.
-///
-/// ```
-/// # use kelos::embed::{Context, job};
-/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
-/// use kelos::embed::{IntoDefinition, Project};
-///
-/// fn shop(work: impl IntoDefinition) -> Project {
-///     Project::new("shop", "1.0").add(work)
-/// }
-///
-/// assert_eq!(shop(job("work", work).with(()).once()).check()?.len(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no job and no flow",
-    note = "a function becomes a job with its state: `job(\"name\", function).with(())`; a step becomes a flow by `flow(\"name\", step)`"
-)]
-pub trait IntoDefinition {
-    /// The definition.
-    fn into_definition(self) -> Definition;
-}
-
-impl IntoDefinition for Definition {
-    fn into_definition(self) -> Definition {
-        self
-    }
-}
-
-impl<I> IntoDefinition for Job<I> {
-    fn into_definition(self) -> Definition {
-        self.into()
-    }
-}
-
-impl IntoDefinition for Flow {
-    fn into_definition(self) -> Definition {
-        self.into()
-    }
-}
-
-impl<I> From<Job<I>> for Definition {
-    fn from(job: Job<I>) -> Definition {
-        Definition(job.draft)
-    }
-}
-
-impl From<Flow> for Definition {
-    fn from(flow: Flow) -> Definition {
-        Definition(flow.draft)
-    }
-}
-
-/// A project that can't be started. Messages complete "failed to …".
-///
-/// ```
-/// # use kelos::embed::{Context, Project, job};
-/// # async fn work(_: Context, _: (), _: ()) -> Result<(), String> { Ok(()) }
-/// use kelos::embed::StartError;
-///
-/// # tokio::runtime::Runtime::new()?.block_on(async {
-/// let started = Project::new("none", "1.0").add(job("", work).with(()).once()).start().await;
-/// assert!(matches!(started, Err(StartError::Mistakes(_))));
-/// # });
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The definitions have mistakes.
-    #[error(transparent)]
-    Mistakes(#[from] Mistakes),
-    /// The store can't be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The folder can't be used.
-    #[error("use the folder {folder}: {source}")]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The engine can't be started.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// There is no Tokio runtime.
-    #[error("find a Tokio runtime: start the project inside of one")]
-    Runtime,
-    /// More slots of the past would run than need no confirmation.
-    #[error(
-        "start the project: {} slots of the past would run, expected at most {limit}; let `catch_up` leave them out, or raise \
-         `confirm_above`\n{changes}", changes.past.opened()
-    )]
-    Unconfirmed {
-        /// The limit.
-        limit: u64,
-        /// The changes that the start would bring.
-        changes: Box<Changes>,
-    },
-    /// Another program, or another project of this one, works in the folder.
-    #[error("use the folder {folder}: {} works in it; stop that, or use another folder", whose(holder))]
-    Taken {
-        /// The folder.
-        folder: PathBuf,
-        /// The process and the machine of the other one: `4711@host`. Empty where it is not known.
-        holder: String,
-    },
-    /// What is stored is of another project, whose jobs would be removed.
-    #[error(
-        "start the project \"{project}\": what is stored has the jobs of \"{other}\", which would be removed; use another folder, or let it \
-         take their place: `.replaces(\"{other}\")`"
-    )]
-    Other {
-        /// The name of this one.
-        project: String,
-        /// The name of the other one.
-        other: String,
-    },
-    /// The engine does not answer.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-}
-
-/// The words for the process that has a folder.
-fn whose(holder: &str) -> String {
-    match holder.split_once('@').map(|(pid, _)| pid) {
-        Some(pid) if pid == std::process::id().to_string() => "another project of this program".to_owned(),
-        Some(pid) if !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("another program (pid {pid})")
-        }
-        _ => "another program".to_owned(),
-    }
-}
-
-impl From<AskError> for StartError {
-    fn from(error: AskError) -> Self {
-        StartError::Request(error.into())
-    }
 }
 
 impl Project {
@@ -313,7 +151,7 @@ impl Project {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "a project is no number")]
     pub fn add(mut self, definition: impl IntoDefinition) -> Project {
-        let Definition(mut job) = definition.into_definition();
+        let mut job = definition.into_definition().into_draft();
         self.processes.iter().for_each(|processes| job.may_use(processes));
         self.jobs.push(job);
         self
@@ -392,7 +230,7 @@ impl Project {
     }
 
     /// Refuses to start where more slots of the past would run at once: of a new job, of a start that was moved, of a long outage. What
-    /// runs is said by [`Job::catch_up`]; this is a second look, for programs that are deployed often.
+    /// runs is said by [`Job::catch_up`](super::Job::catch_up); this is a second look, for programs that are deployed often.
     ///
     /// ```
     /// # use kelos::embed::{Calendar, Context, Period, Project, StartError, job};
@@ -475,7 +313,7 @@ impl Project {
         self.check_at(Timestamp::now(), true)
     }
 
-    /// The same at a moment; beside other workflows those that are not in the project may be theirs.
+    /// The same at a moment. Where there are other workflows, jobs that are not in the project may be theirs.
     pub(super) fn check_at(&self, now: Timestamp, is_alone: bool) -> Result<Vec<Workflow>, Mistakes> {
         let mut mistakes = self.misnamed();
         let mut workflows = Vec::new();

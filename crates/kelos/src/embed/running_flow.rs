@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::flow_run::{self, FlowRun};
 use super::input::arguments_of;
-use super::running::{RequestError, RunningProject};
+use super::request_error::RequestError;
+use super::running::RunningProject;
 
 /// A flow of a project that runs. Runs are named: `order-42`, or the time that they are about.
 ///

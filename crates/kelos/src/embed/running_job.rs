@@ -8,7 +8,8 @@ use kelos_model::key::RunName;
 use serde::Serialize;
 
 use super::input::INPUT;
-use super::running::{EndedSlot, RequestError, RunningProject, known};
+use super::request_error::RequestError;
+use super::running::{EndedSlot, RunningProject, known};
 
 /// The most lines of output that are read, and the most bytes.
 const MOST_LINES: usize = 10_000;
