@@ -96,7 +96,9 @@ impl Reign<'_> {
         let worker = self.journal.reader().worker_of(run).ok().flatten();
         let machine = common.workers.iter().find(|machine| Some(&machine.name) == worker.as_ref());
         let ended = common.world.runs.get(run).filter(|execution| execution.outcome != Outcome::Killed);
-        if ended.is_some() && !is_live && machine.is_some_and(|machine| machine.is_connected(now)) {
+        // Its worker was told to forget a result that was in the lost end of the log.
+        let may_be_lost = common.lost_after.is_some();
+        if ended.is_some() && !is_live && !may_be_lost && machine.is_some_and(|machine| machine.is_connected(now)) {
             drop(common);
             place.fail(format!("{run} counts as lost at {now}, and its worker is there, where its command ended"));
             return None;
