@@ -20,7 +20,7 @@ mod real {
     /// Machines after those of the nodes.
     const WORKER: usize = 3;
     const STORE: usize = 4;
-    /// A lease of the log lasts 2.5 seconds.
+    /// A lease of the log lasts 3 seconds.
     const BEYOND_THE_LEASE: Duration = Duration::from_millis(3500);
 
     /// Links that are cut at once; the leader and the two others are known when it begins.

@@ -19,7 +19,7 @@ mod real {
     /// Faults of all stores, unless KELOS_ROUNDS says otherwise.
     const ROUNDS: u64 = 50;
     const NODES: usize = 3;
-    /// A lease of the log lasts 2.5 seconds.
+    /// A lease of the log lasts 3 seconds.
     const BEYOND_THE_LEASE: Duration = Duration::from_millis(3500);
 
     /// A fault of a node, of the store, or between them.

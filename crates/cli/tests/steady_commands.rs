@@ -16,7 +16,7 @@ use crate::support::{Folder, Server, kelos, within};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Longer than a lease of the log, which lasts 2.5 seconds, and shorter than that of a worker.
+/// Longer than a lease of the log, which lasts 3 seconds, and shorter than that of a worker.
 const PAUSE: Duration = Duration::from_secs(4);
 /// Longer than any wait of a worker for an answer, and still shorter than its lease of 60 seconds.
 const LONG_PAUSE: Duration = Duration::from_secs(15);

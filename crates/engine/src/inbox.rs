@@ -21,8 +21,10 @@ use crate::{AskError, Handle, Status};
 
 /// The most requests that are asked for together.
 const TOGETHER: usize = 500;
-/// The longest time between two looks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The longest time between two looks, where the store tells of requests by itself.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// The pause after a problem.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The most requests that were set aside that are shown.
 const SHOWN: usize = 20;
 
@@ -81,7 +83,7 @@ impl Taker {
                     Some(problem)
                 }
             };
-            let pause = if problem.is_some() { LOOK_EVERY } else { Duration::ZERO };
+            let pause = if problem.is_some() { PAUSE } else { Duration::ZERO };
             self.shown.show(InboxStatus { problem, refused: Vec::new() });
             self.rest(pause, &mut status);
         }

@@ -28,6 +28,10 @@ const STAYING: u64 = 1000;
 const PAUSE: Duration = Duration::from_secs(2);
 /// The interval of questions for new entries.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// The same when none has come for a while.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
+/// How long none has come then.
+const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// The hours after which the parts of a snapshot are deleted that was not completed.
 const UNFINISHED: i64 = 24;
 /// Tries of what another client keeps changing.
@@ -39,12 +43,14 @@ pub(crate) struct Connection {
     writer: u64,
     /// An entry that exists, or that existed: the last one that is known.
     known: u64,
+    /// When an entry was last found that was waited for.
+    found_at: Instant,
 }
 
 impl Connection {
     pub(crate) fn open(place: &ObjectLog) -> Result<Connection, LogError> {
         let writer = random(Action::read("open the log"))?;
-        Ok(Connection { session: Session::open(place)?, writer, known: 0 })
+        Ok(Connection { session: Session::open(place)?, writer, known: 0, found_at: Instant::now() })
     }
 
     fn lease_as(&self, action: Action<'_>) -> Result<(LeaseRecord, String), LogError> {
@@ -230,10 +236,12 @@ impl Log for Connection {
         while !self.session.exists(action, &entry(after + 1))? {
             let left = patience.saturating_sub(began.elapsed());
             if left.is_zero() {
-                break;
+                return Ok(());
             }
-            std::thread::sleep(left.min(INTERVAL));
+            let is_idle = self.found_at.elapsed() > IDLE_AFTER;
+            std::thread::sleep(left.min(if is_idle { IDLE_INTERVAL } else { INTERVAL }));
         }
+        self.found_at = Instant::now();
         Ok(())
     }
 

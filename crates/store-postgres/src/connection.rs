@@ -18,8 +18,8 @@ const PART: usize = 1 << 20;
 const DELETED: i64 = 1000;
 /// The interval of questions where the server can't tell of entries by itself.
 pub(crate) const OFTEN: Duration = Duration::from_millis(50);
-/// The same where it can: a notice is a hint alone.
-pub(crate) const SELDOM: Duration = Duration::from_secs(1);
+/// The notice of a lease that was given back; those of entries are their positions.
+pub(crate) const RELEASED: &str = "released";
 
 const LEASE: usize = 0;
 const TAKE: usize = 1;
@@ -39,6 +39,7 @@ const CLOCK: usize = 13;
 /// The statements, in the order of the constants above.
 fn statements(place: &PostgresLog) -> Vec<String> {
     let s = &place.schema;
+    let released = if place.is_notifying { format!("pg_notify('{s}', '{RELEASED}')") } else { "1".to_owned() };
     let notice = if place.is_notifying {
         format!("(SELECT count(pg_notify('{s}', position::text)) FROM added)")
     } else {
@@ -54,7 +55,7 @@ fn statements(place: &PostgresLog) -> Vec<String> {
             "UPDATE {s}.log SET renewals = renewals + 1
             WHERE epoch = $1 AND nonce = $2 AND NOT is_free RETURNING renewals"
         ),
-        format!("UPDATE {s}.log SET is_free = true WHERE epoch = $1 AND nonce = $2"),
+        format!("UPDATE {s}.log SET is_free = true WHERE epoch = $1 AND nonce = $2 RETURNING {released}"),
         // A taking that is not committed is waited for, and its epoch is seen then; the last position is as old as the statement,
         // and the primary key refuses what has come meanwhile.
         format!(
@@ -247,15 +248,14 @@ impl Log for Connection {
     fn wait(&mut self, after: u64, patience: Duration) -> Result<(), LogError> {
         let action = Action::read("wait for entries of the log");
         let began = Instant::now();
-        let interval = if self.0.place.is_notifying { SELDOM } else { OFTEN };
-        // An entry from before the server was asked to tell of entries is found by the question after it.
-        self.0.start_listening(action)?;
-        while self.ends()?.last <= after {
-            let left = patience.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            self.0.listen(action, after, left.min(interval))?;
+        let is_new = self.0.start_listening(action)?;
+        if self.0.place.is_notifying {
+            // The server has told of each entry since it was asked to, and a question finds those from before.
+            let is_there = is_new && self.ends()?.last > after;
+            return if is_there { Ok(()) } else { self.0.listen(action, after, patience) };
+        }
+        while self.ends()?.last <= after && began.elapsed() < patience {
+            self.0.listen(action, after, patience.saturating_sub(began.elapsed()).min(OFTEN))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use kelos_store::log::adapter::Action;
 use kelos_store::log::{Inbox, InboxRequest, LARGEST_REQUEST, LogError, RefusedRequest};
 
 use crate::PostgresLog;
-use crate::connection::{OFTEN, SELDOM};
+use crate::connection::OFTEN;
 use crate::session::{Session, Tables};
 
 const REQUESTS: usize = 0;
@@ -132,7 +132,7 @@ impl Inbox for PostgresInbox {
     fn wait(&mut self, patience: Duration) -> Result<(), LogError> {
         let action = Action::read("wait for requests in the inbox");
         self.0.start_listening(action)?;
-        let interval = if self.0.place.is_notifying { SELDOM } else { OFTEN };
-        self.0.hear(action, patience.min(interval))
+        let patience = if self.0.place.is_notifying { patience } else { patience.min(OFTEN) };
+        self.0.hear(action, patience)
     }
 }

@@ -72,9 +72,20 @@ impl Drop for SessionRuntime {
 struct Contact {
     client: Client,
     statements: Vec<Statement>,
-    /// The number of the latest notice: for entries their position.
-    heard: watch::Receiver<u64>,
+    /// The notices of the server.
+    heard: watch::Receiver<Notices>,
+    /// The number of releases of the lease that were waited for.
+    releases: u64,
     is_listening: bool,
+}
+
+/// What the server has told.
+#[derive(Debug, Clone, Copy, Default)]
+struct Notices {
+    /// The number of the latest notice: for entries their position.
+    number: u64,
+    /// How often the lease was given back.
+    releases: u64,
 }
 
 impl Session {
@@ -106,14 +117,18 @@ impl Session {
         Ok(texts_of(self.judge(action, answer.ok())?))
     }
 
-    /// Waits until the server tells of an entry after a position, at most for a time.
+    /// Waits until the server tells of an entry after a position, or that the lease was given back, at most for a time.
     pub(crate) fn listen(&mut self, action: Action<'_>, after: u64, patience: Duration) -> Result<(), LogError> {
         let Some(connected) = &mut self.connected else { return Ok(()) };
+        let releases = connected.releases;
         self.runtime.run(async {
-            let heard = connected.heard.wait_for(|position| *position > after);
-            // The sender is gone with the connection: the next statement finds that out.
-            if let Ok(Err(_)) = timeout(patience, heard).await {
-                return Err(action.failed("the connection was closed"));
+            let is_news = |heard: &Notices| heard.number > after || heard.releases != releases;
+            let heard = timeout(patience, connected.heard.wait_for(is_news)).await;
+            match heard {
+                Ok(Ok(heard)) => connected.releases = heard.releases,
+                // The sender is gone with the connection: the next statement finds that out.
+                Ok(Err(_)) => return Err(action.failed("the connection was closed")),
+                Err(_) => {}
             }
             Ok(())
         })
@@ -130,18 +145,18 @@ impl Session {
         })
     }
 
-    /// Has the server tell of what is new from now on, unless the address forbids it.
-    pub(crate) fn start_listening(&mut self, action: Action<'_>) -> Result<(), LogError> {
+    /// Has the server tell of what is new from now on, unless the address forbids it; whether it did not before.
+    pub(crate) fn start_listening(&mut self, action: Action<'_>) -> Result<bool, LogError> {
         self.connect(action)?;
         if !self.place.is_notifying || self.connected.as_ref().is_none_or(|connected| connected.is_listening) {
-            return Ok(());
+            return Ok(false);
         }
         let text = format!("LISTEN {}", self.tables.channel);
         self.script(action, &text)?;
         if let Some(connected) = &mut self.connected {
             connected.is_listening = true;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// An error of the server says that nothing was done, except when it ends the session: that can come after the commit.
@@ -185,13 +200,14 @@ impl Session {
 async fn open(place: &PostgresLog, tables: &Tables) -> Result<Contact, String> {
     let told = |error: Error| words(&error);
     let (client, mut connection) = place.config.connect(Tls::of(&place.trust)).await.map_err(told)?;
-    let (sender, heard) = watch::channel(0);
+    let (sender, heard) = watch::channel(Notices::default());
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(notice) = message
-                && let Ok(position) = notice.payload().parse()
-            {
-                sender.send_replace(position);
+            let AsyncMessage::Notification(notice) = message else { continue };
+            match notice.payload().parse() {
+                Ok(number) => sender.send_modify(|heard| heard.number = number),
+                Err(_) if notice.payload() == RELEASED => sender.send_modify(|heard| heard.releases += 1),
+                Err(_) => {}
             }
         }
     });
@@ -200,7 +216,7 @@ async fn open(place: &PostgresLog, tables: &Tables) -> Result<Contact, String> {
     for text in &tables.statements {
         statements.push(client.prepare(text).await.map_err(told)?);
     }
-    Ok(Contact { client, statements, heard, is_listening: false })
+    Ok(Contact { client, statements, heard, releases: 0, is_listening: false })
 }
 
 /// Verifies the settings of the server, and makes the tables if they are missing.

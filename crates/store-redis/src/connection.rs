@@ -20,7 +20,7 @@ const PART: usize = 1 << 20;
 /// The seconds after which the parts of a snapshot are deleted that was not completed.
 const UNFINISHED: u32 = 24 * 3600;
 /// The longest that the server holds a question for new entries.
-const HELD: Duration = Duration::from_secs(1);
+const HELD: Duration = Duration::from_secs(4);
 
 pub(crate) struct Connection {
     session: Session,
@@ -29,6 +29,10 @@ pub(crate) struct Connection {
     log: String,
     /// The stream of entries.
     entries: String,
+    /// The stream of the epochs whose leaders gave the lease back; it has the last one.
+    releases: String,
+    /// The last of its entries that is known; none before it was asked for.
+    released: Option<String>,
 }
 
 /// The number and the position of the latest snapshot.
@@ -39,8 +43,10 @@ struct Latest {
 
 impl Connection {
     pub(crate) fn open(place: RedisLog) -> Result<Connection, LogError> {
-        let (log, entries) = (format!("{}:log", place.prefix), format!("{}:entries", place.prefix));
-        let mut connection = Connection { session: Session::new(place), scripts: Scripts::new(), log, entries };
+        let at = |name: &str| format!("{}:{name}", place.prefix);
+        let (log, entries, releases) = (at("log"), at("entries"), at("releases"));
+        let (session, scripts) = (Session::new(place), Scripts::new());
+        let mut connection = Connection { session, scripts, log, entries, releases, released: None };
         // An address that is wrong is told when it is opened.
         connection.fields("open the log", &["epoch"])?;
         Ok(connection)
@@ -71,6 +77,19 @@ impl Connection {
 
     fn parts(&self, number: u64) -> String {
         format!("{}:snapshot:{number}", self.session.place.prefix)
+    }
+
+    /// The last entry of the stream of releases that is known.
+    fn released(&mut self, action: Action<'_>) -> Result<String, LogError> {
+        if let Some(known) = &self.released {
+            return Ok(known.clone());
+        }
+        let releases = &self.releases;
+        let found: Vec<(String, Value)> = self.session.ask(action, |connection| {
+            redis::cmd("XREVRANGE").arg(releases).arg("+").arg("-").arg("COUNT").arg(1).query(connection)
+        })?;
+        let last = found.into_iter().next().map_or_else(|| "0-0".to_owned(), |(id, _)| id);
+        Ok(self.released.insert(last).clone())
     }
 
     /// Appends a part of a snapshot to its list.
@@ -120,7 +139,7 @@ impl Log for Connection {
 
     fn release(&mut self, held: &LeaseRecord) -> Result<(), LogError> {
         let mut call = self.scripts.release.key(&self.log);
-        call.arg(held.epoch).arg(held.nonce);
+        call.key(&self.releases).arg(held.epoch).arg(held.nonce);
         self.session.ask(Action::write("give the lease back"), |connection| call.invoke(connection))
     }
 
@@ -171,11 +190,12 @@ impl Log for Connection {
     fn wait(&mut self, after: u64, patience: Duration) -> Result<(), LogError> {
         let action = Action::read("wait for entries of the log");
         let began = Instant::now();
+        let released = self.released(action)?;
         loop {
             let left = patience.saturating_sub(began.elapsed());
             // A block of 0 would be one without end.
             let block = left.min(HELD).as_millis().max(1) as u64;
-            let entries = &self.entries;
+            let streams = [&self.entries, &self.releases];
             let found = self.session.ask(action, |connection| {
                 let mut question = redis::cmd("XREAD");
                 question
@@ -184,11 +204,17 @@ impl Log for Connection {
                     .arg("BLOCK")
                     .arg(block)
                     .arg("STREAMS")
-                    .arg(entries)
-                    .arg(format!("{after}-0"));
+                    .arg(&streams)
+                    .arg(format!("{after}-0"))
+                    .arg(&released);
                 question.query::<Value>(connection)
             })?;
-            if found != Value::Nil || left <= HELD {
+            if found != Value::Nil {
+                // It may be of the lease.
+                self.released = None;
+                return Ok(());
+            }
+            if left <= HELD {
                 return Ok(());
             }
         }

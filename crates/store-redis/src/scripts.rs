@@ -2,7 +2,8 @@
 
 use redis::Script;
 
-/// The keys: the hash with the lease and the ends of the log, and the stream of its entries.
+/// The keys: the hash with the lease and the ends of the log, and the stream of its entries, or the one that tells when the lease was given
+/// back.
 const TAKE: &str = "
 local l = redis.call('HMGET', KEYS[1], 'epoch', 'nonce', 'renewals', 'free')
 for i = 1, 4 do
@@ -18,7 +19,10 @@ return redis.call('HINCRBY', KEYS[1], 'renewals', 1)";
 
 const RELEASE: &str = "
 local l = redis.call('HMGET', KEYS[1], 'epoch', 'nonce')
-if l[1] == ARGV[1] and l[2] == ARGV[2] then redis.call('HSET', KEYS[1], 'free', '1') end
+if l[1] == ARGV[1] and l[2] == ARGV[2] then
+    redis.call('HSET', KEYS[1], 'free', '1')
+    redis.call('XADD', KEYS[2], 'MAXLEN', '1', '*', 'epoch', ARGV[1])
+end
 return 1";
 
 /// Answers with the epoch in force, the last position before, and whether the entry was added.

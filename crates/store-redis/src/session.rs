@@ -17,7 +17,7 @@ use crate::{RedisLog, Servers};
 /// Patience with a server that does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A connection that was idle for longer is tried before it is used: an answer that is lost leaves doubt, and a closed connection none.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(3);
 
 pub(crate) struct Session {
     pub(crate) place: RedisLog,

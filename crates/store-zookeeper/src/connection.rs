@@ -260,7 +260,13 @@ impl Log for Connection {
 
     fn release(&mut self, held: &LeaseRecord) -> Result<(), LogError> {
         let action = Action::write("give the lease back");
-        self.change(action, held, |found| Renewals { is_free: true, ..found.clone() }).map(drop)
+        self.change(action, held, |found| Renewals { is_free: true, ..found.clone() })?;
+        // The standbys watch this node, and look at the lease when it changes; its content stays. They find out without it, only later.
+        let path = self.link.layout.last.clone();
+        if let Ok((last, version)) = self.content::<u64>(action, &path) {
+            let _ = self.link.write(action, &[Write::Set { path: &path, data: &text_of(&last), version }]);
+        }
+        Ok(())
     }
 
     fn append(&mut self, epoch: u64, position: u64, body: &[u8]) -> Result<(), LogError> {
@@ -329,15 +335,14 @@ impl Log for Connection {
         let action = Action::read("wait for entries of the log");
         let began = Instant::now();
         let path = self.link.layout.last.clone();
-        loop {
-            let node = self.link.ask(action, |session| session.watch(&path))?;
-            let last: u64 = read(&path, &node.ok_or_else(|| missing(&path))?.data)?;
-            let left = patience.saturating_sub(began.elapsed());
-            if last > after || left.is_zero() {
-                return Ok(());
-            }
-            self.link.ask(action, |session| session.wait(left.min(HELD)))?;
+        let node = self.link.ask(action, |session| session.watch(&path))?;
+        let last: u64 = read(&path, &node.ok_or_else(|| missing(&path))?.data)?;
+        let mut is_told = last > after;
+        while !is_told && began.elapsed() < patience {
+            let left = patience.saturating_sub(began.elapsed()).min(HELD);
+            is_told = self.link.ask(action, |session| session.wait(left))?;
         }
+        Ok(())
     }
 
     fn put_snapshot(&mut self, position: u64, source: &mut dyn Read) -> Result<(), LogError> {

@@ -10,7 +10,7 @@ use crate::ZooKeeperLog;
 use crate::layout::Layout;
 
 /// A session that was idle for longer is tried before it is used: an answer that is lost leaves doubt, and a closed connection none.
-const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(3);
 
 pub(crate) struct Link {
     pub(crate) place: ZooKeeperLog,

@@ -130,11 +130,11 @@ impl Session {
         node_of(path, answer)
     }
 
-    /// Waits until a watched node changes, at most for a time.
+    /// Waits until a watched node changes, at most for a time; whether it has changed.
     ///
     /// # Errors
     /// [`ZooKeeperError::Lost`].
-    pub fn wait(&mut self, patience: Duration) -> Result<(), ZooKeeperError> {
+    pub fn wait(&mut self, patience: Duration) -> Result<bool, ZooKeeperError> {
         let began = Instant::now();
         while !self.is_noticed {
             let left = patience.saturating_sub(began.elapsed());
@@ -144,7 +144,7 @@ impl Session {
                 Err(error) => return Err(ZooKeeperError::lost(&error)),
             }
         }
-        Ok(())
+        Ok(self.is_noticed)
     }
 
     /// The names of a node's children, ascending; none if there is no such node.

@@ -98,8 +98,8 @@ impl<S: LocalState + 'static> LogJournal<S> {
             }
             outcome => outcome?,
         }
-        let follower =
-            Follower { replica: journal.replica.clone(), log: PatientLog::of(&store), view: journal.view.clone() };
+        let replica = Arc::downgrade(&journal.replica);
+        let follower = Follower { replica, log: PatientLog::of(&store), shown: shown.clone() };
         let snapshots = Snapshots { shown: shown.clone(), log: PatientLog::of(&store), policy, last: None };
         journal.view.state().is_kept = true;
         spawn("kelos-lease", move || keeper.run())?;
@@ -242,7 +242,7 @@ impl<S: LocalState + 'static> LogJournal<S> {
             state.gives_back = true;
             state.wanted_until = Duration::ZERO;
         }
-        self.view.wake();
+        self.view.look();
         match &mut self.keeper {
             Some(keeper) => drop(keeper.tick()),
             None => self.view.wait_for(FAREWELL, |state| !state.gives_back && !holds(&state.held)),
@@ -339,7 +339,7 @@ impl<S: LocalState + 'static> Journal for LogJournal<S> {
             (state.held.clone(), state.is_in_doubt)
         };
         if in_doubt {
-            self.view.wake();
+            self.view.look();
             return Ok(None);
         }
         match held {
@@ -437,7 +437,7 @@ impl<S> Drop for LogJournal<S> {
             // The keeper may be about to take the lease.
             state.gives_back = true;
         }
-        self.view.wake();
+        self.view.look();
         match &mut self.keeper {
             Some(keeper) => drop(keeper.tick()),
             None => self.view.wait_for(FAREWELL, |state| !state.is_kept),
@@ -458,7 +458,7 @@ impl LeaseView {
     /// An answer was lost: nothing more is appended before the lease is taken anew.
     fn doubt(&self) {
         self.state().is_in_doubt = true;
-        self.wake();
+        self.look();
     }
 
     /// The log has the plug of a lease; none if that was lost meanwhile.

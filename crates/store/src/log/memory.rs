@@ -14,7 +14,8 @@ pub struct MemoryLogStore(Arc<Shelf>);
 #[derive(Debug, Default)]
 struct Shelf {
     content: Mutex<Content>,
-    grew: Condvar,
+    /// Whether it grew, or the lease was given back.
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ struct Content {
     lease: LeaseRecord,
     entries: BTreeMap<u64, LogEntry>,
     last: u64,
+    /// How often the lease was given back.
+    releases: u64,
     snapshot: Option<(u64, Vec<u8>)>,
 }
 
@@ -96,6 +99,8 @@ impl Log for MemoryLog {
         let mut content = self.0.content();
         if content.lease.is_same_taking(held) {
             content.lease = content.lease.released();
+            content.releases += 1;
+            self.0.0.changed.notify_all();
         }
         Ok(())
     }
@@ -110,7 +115,7 @@ impl Log for MemoryLog {
         }
         content.last = position;
         content.entries.insert(position, LogEntry { position, epoch, body: body.to_vec() });
-        self.0.0.grew.notify_all();
+        self.0.0.changed.notify_all();
         Ok(())
     }
 
@@ -130,7 +135,9 @@ impl Log for MemoryLog {
 
     fn wait(&mut self, after: u64, patience: Duration) -> Result<(), LogError> {
         let content = self.0.content();
-        let waited = self.0.0.grew.wait_timeout_while(content, patience, |content| content.last <= after);
+        let before = content.releases;
+        let is_nothing = |content: &mut Content| content.last <= after && content.releases == before;
+        let waited = self.0.0.changed.wait_timeout_while(content, patience, is_nothing);
         drop(waited);
         Ok(())
     }

@@ -276,7 +276,8 @@ pub trait Log: Send {
         Ok(None)
     }
 
-    /// Waits until there may be entries after a position, at most for a time. A hint: it may return early.
+    /// Waits until there may be entries after a position, or the lease may have been given back, at most for a time. A hint: it may return
+    /// early, and a store that can't tell of the lease waits for entries alone.
     ///
     /// # Errors
     /// When the store fails.

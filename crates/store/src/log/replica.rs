@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::entry::{EntryBody, Reign, read_entry};
-use super::keeper::LeaseView;
 use super::state::{LocalState, Position};
 use super::status::{Copies, LogState};
 use super::{Log, LogEntry, LogError};
@@ -16,7 +15,9 @@ use crate::contract::StoreError;
 const PAGE: usize = 512;
 
 /// The longest wait for a hint that the log has grown.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The pause after an error.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts that the journal and the following thread share.
 pub(super) struct Replica<S> {
@@ -168,16 +169,18 @@ impl<S: LocalState> Replica<S> {
 
 /// Fails if the log has another entry at a position, or none.
 fn is_true(position: Position, log: &mut dyn Log, form: u32) -> Result<(), StoreError> {
-    let ends = log.ends().map_err(medium)?;
-    let ahead = || StoreError::Ahead { local: position.entry, log: ends.last };
-    if ends.last < position.entry {
-        return Err(ahead());
-    }
-    if position.entry == 0 || position.entry < ends.first {
+    if position.entry == 0 {
         return Ok(());
     }
-    let entry = log.read(position.entry - 1, 1).map_err(medium)?;
-    let Some(entry) = entry.first() else {
+    let found = match log.read(position.entry - 1, 1) {
+        Err(LogError::RemovedHistory { .. }) => return Ok(()),
+        found => found.map_err(medium)?,
+    };
+    let Some(entry) = found.first() else {
+        let last = log.ends().map_err(medium)?.last;
+        if last < position.entry {
+            return Err(StoreError::Ahead { local: position.entry, log: last });
+        }
         return Err(StoreError::Medium {
             doing: format!("read entry {} of the log", position.entry),
             cause: "the store has it, and does not show it yet".to_owned(),
@@ -187,7 +190,11 @@ fn is_true(position: Position, log: &mut dyn Log, form: u32) -> Result<(), Store
         EntryBody::Plug(reign) => reign.epoch == position.epoch,
         EntryBody::Turn { record, .. } => position.turn == Some(record),
     };
-    if is_same { Ok(()) } else { Err(ahead()) }
+    if is_same {
+        return Ok(());
+    }
+    let last = log.ends().map_err(medium)?.last;
+    Err(StoreError::Ahead { local: position.entry, log: last })
 }
 
 /// Fails if a snapshot is not that of the log: its leader stored it while the log lost its end.
@@ -226,33 +233,47 @@ fn apply(state: &mut dyn LocalState, entry: &LogEntry, form: u32) -> Result<(), 
 
 /// The thread that follows while another node leads.
 pub(super) struct Follower<S> {
-    pub(super) replica: Arc<Replica<S>>,
+    /// It keeps no state open while it waits.
+    pub(super) replica: Weak<Replica<S>>,
     pub(super) log: Box<dyn Log>,
-    pub(super) view: Arc<LeaseView>,
+    pub(super) shown: LogState,
 }
 
 impl<S: LocalState> Follower<S> {
     pub(super) fn run(mut self) {
-        while !self.view.state().ends {
+        let view = self.shown.view.clone();
+        let mut was_told = false;
+        while !view.state().ends {
             // A leader writes its state itself.
-            if self.view.state().held.is_some() {
-                self.view.wait_for(LONGEST_WAIT, |state| state.held.is_none() || state.ends);
+            if view.state().held.is_some() {
+                view.wait_for(LONGEST_WAIT, |state| state.held.is_none() || state.ends);
                 continue;
             }
-            let outcome = match self.replica.follow(&mut *self.log) {
+            let Some(followed) = self.replica.upgrade().map(|replica| replica.follow(&mut *self.log)) else { return };
+            let outcome = match followed {
                 Ok(0) => {
-                    let after = self.replica.shown.followed.load(Ordering::Acquire);
-                    self.log.wait(after, LONGEST_WAIT).map_err(medium)
+                    if was_told {
+                        // There is no entry, so the lease may have been given back.
+                        view.look();
+                    }
+                    self.wait().map(|is_told| was_told = is_told)
                 }
-                Ok(_) => Ok(()),
-                Err(error) => Err(error),
+                followed => followed.map(|_| was_told = false),
             };
             let failed = outcome.is_err();
-            self.replica.shown.note(outcome.err().map(|error| error.to_string()));
+            self.shown.note(outcome.err().map(|error| error.to_string()));
             if failed {
-                self.view.wait_for(LONGEST_WAIT, |state| state.ends);
+                was_told = false;
+                view.wait_for(PAUSE, |state| state.ends);
             }
         }
+    }
+
+    /// Waits for the store to tell of something; whether it did.
+    fn wait(&mut self) -> Result<bool, StoreError> {
+        let began = (self.shown.monotonic)();
+        self.log.wait(self.shown.followed.load(Ordering::Acquire), LONGEST_WAIT).map_err(medium)?;
+        Ok((self.shown.monotonic)().saturating_sub(began) < LONGEST_WAIT)
     }
 }
 
@@ -267,7 +288,7 @@ pub(super) struct Snapshots {
 
 impl Snapshots {
     /// The interval at which it checks whether one is due.
-    const LOOK: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_secs(15);
 
     pub(super) fn run(mut self) {
         let mut is_troubled = false;
@@ -295,7 +316,6 @@ impl Snapshots {
         if let Err(error @ StoreError::Ahead { .. }) = &outcome {
             // It can't append any more, and would keep others from leading.
             self.shown.view.state().candidate.own = Some(error.to_string());
-            self.shown.view.wake();
         }
         outcome
     }

@@ -135,7 +135,7 @@ impl LogState {
         }
         state.raise_to = Some(form);
         drop(state);
-        self.view.wake();
+        self.view.look();
         Ok(())
     }
 
@@ -220,13 +220,11 @@ impl LogState {
     /// Notes what the other nodes say of this one's clock; nothing if it agrees with theirs. It decides where the store tells no time.
     pub fn note_clock(&self, error: Option<String>) {
         self.view.state().candidate.clock_of_nodes = error;
-        self.view.wake();
     }
 
     /// Notes that another process, at an address, has the name of this node, or that none has.
     pub fn note_twin(&self, found: Option<Option<&str>>) {
         self.view.state().candidate.reported_twin = found.map(|address| twin_words(&self.node, address));
-        self.view.wake();
     }
 
     /// Notes why the leader can't be reached; nothing if it can. Either way the lease is not taken from it before that is asked for again.
@@ -245,7 +243,7 @@ impl LogState {
     /// the epoch of before. A node from which the lease was taken so itself waits for longer.
     pub fn depose(&self, seen: &LeaseRecord, reason: String) {
         self.view.state().candidate.deposes = Some(((seen.epoch, seen.nonce), reason));
-        self.view.wake();
+        self.view.look();
     }
 }
 
