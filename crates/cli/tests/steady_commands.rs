@@ -312,25 +312,25 @@ mod stores {
     }
 
     #[test]
-    #[ignore = "waits for leases, over a real server: .ci/long steady"]
+    #[ignore = "waits for leases, over a real server: servers/run with postgres redis s3 zookeeper"]
     fn commands_are_safe_over_postgres() {
         play(Store::postgres(), 4);
     }
 
     #[test]
-    #[ignore = "waits for leases, over a real server: .ci/long steady"]
+    #[ignore = "waits for leases, over a real server: servers/run with postgres redis s3 zookeeper"]
     fn commands_are_safe_over_redis() {
         play(Store::redis(), 3);
     }
 
     #[test]
-    #[ignore = "waits for leases, over a real server: .ci/long steady"]
+    #[ignore = "waits for leases, over a real server: servers/run with postgres redis s3 zookeeper"]
     fn commands_are_safe_over_zookeeper() {
         play(Store::zookeeper(), 2);
     }
 
     #[test]
-    #[ignore = "waits for leases, over a real server: .ci/long steady"]
+    #[ignore = "waits for leases, over a real server: servers/run with postgres redis s3 zookeeper"]
     fn commands_are_safe_over_s3() {
         play(Store::s3(), 1);
     }

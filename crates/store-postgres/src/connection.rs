@@ -8,7 +8,7 @@ use kelos_store::log::{Holder, LeaseRecord, Log, LogEnds, LogEntry, LogError};
 
 use crate::PostgresLog;
 use crate::schema::making;
-use crate::session::{Session, Tables};
+use crate::session::{RELEASED, Session, Tables};
 
 /// The bytes of entries that are read at a time; more only if one entry alone has more.
 const READ: i64 = 4 << 20;
@@ -18,8 +18,6 @@ const PART: usize = 1 << 20;
 const DELETED: i64 = 1000;
 /// The interval of questions where the server can't tell of entries by itself.
 pub(crate) const OFTEN: Duration = Duration::from_millis(50);
-/// The notice of a lease that was given back; those of entries are their positions.
-pub(crate) const RELEASED: &str = "released";
 
 const LEASE: usize = 0;
 const TAKE: usize = 1;

@@ -22,6 +22,8 @@ use crate::tls::Tls;
 pub(crate) const CONNECTING: Duration = Duration::from_secs(3);
 /// Patience of the server with a statement: it ends before ours does, and its refusal says for certain that nothing was written.
 const SERVING: Duration = Duration::from_secs(4);
+/// The notice of a lease that was given back; those of entries are their positions.
+pub(crate) const RELEASED: &str = "released";
 /// Patience with an answer.
 const ANSWERING: Duration = Duration::from_secs(6);
 
