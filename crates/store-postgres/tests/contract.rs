@@ -5,7 +5,7 @@ mod real {
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     use kelos_store::log::{Holder, InboxRequest, LeaseRecord, Log, LogError, LogStore};
-    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash};
+    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash, log_tells_of_releases};
     use kelos_store_postgres::PostgresLog;
     use kelos_test_servers::{address, crash, up};
     use kelos_tls::{Trust, TrustSettings};
@@ -138,6 +138,13 @@ mod real {
         let Some((url, _)) = server() else { return };
         let store = log(&url);
         log_survives_a_crash(&store, &mut || crash("postgres"), &mut || up("postgres"));
+    }
+
+    #[test]
+    #[ignore = "needs a real server: servers/run with postgres -- cargo test -- --ignored real::"]
+    fn a_lease_that_is_given_back_wakes_those_who_wait() {
+        let Some((url, _)) = server() else { return };
+        log_tells_of_releases(&log(&url));
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod real {
     use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
     use kelos_store::log::{Holder, LeaseRecord, Log, LogStore};
-    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash};
+    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash, log_tells_of_releases};
     use kelos_store_redis::RedisLog;
     use kelos_test_servers::{address, crash, up};
     use kelos_tls::{Trust, TrustSettings};
@@ -69,6 +69,13 @@ mod real {
         let Some(url) = address("KELOS_TEST_REDIS") else { return };
         let store = log(&url);
         log_survives_a_crash(&store, &mut || crash("redis"), &mut || up("redis"));
+    }
+
+    #[test]
+    #[ignore = "needs a real server: servers/run with redis -- cargo test -- --ignored real::"]
+    fn a_lease_that_is_given_back_wakes_those_who_wait() {
+        let Some(url) = address("KELOS_TEST_REDIS") else { return };
+        log_tells_of_releases(&log(&url));
     }
 
     #[test]

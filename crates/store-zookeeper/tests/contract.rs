@@ -5,7 +5,7 @@ mod real {
     use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
     use kelos_store::log::{Holder, LeaseRecord, Log, LogError, LogStore};
-    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash};
+    use kelos_store::suite::{log_faults, log_suite, log_survives_a_crash, log_tells_of_releases};
     use kelos_store_zookeeper::ZooKeeperLog;
     use kelos_test_servers::{address, crash, up};
     use kelos_tls::{Trust, TrustSettings};
@@ -80,6 +80,13 @@ mod real {
         let Some(hosts) = hosts() else { return };
         let store = log(&hosts);
         log_survives_a_crash(&store, &mut || crash("zookeeper"), &mut || up("zookeeper"));
+    }
+
+    #[test]
+    #[ignore = "needs a real server: servers/run with zookeeper -- cargo test -- --ignored real::"]
+    fn a_lease_that_is_given_back_wakes_those_who_wait() {
+        let Some(hosts) = hosts() else { return };
+        log_tells_of_releases(&log(&hosts));
     }
 
     /// A wait ends before the interval in which the node would be read again without a notice.

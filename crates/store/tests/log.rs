@@ -10,12 +10,13 @@ use kelos_store::log::{
     EntryBody, FORM, Holder, Inbox, LeaseRecord, LeaseTiming, Log, LogEnds, LogEntry, LogError, LogJournal, LogParts,
     LogState, LogStore, MemoryLog, MemoryLogStore, RaiseError, SnapshotPolicy, entry_bytes, form_of, read_entry,
 };
-use kelos_store::suite::{Place, history, log_suite, suite_of_nodes};
+use kelos_store::suite::{Place, history, log_suite, log_tells_of_releases, suite_of_nodes};
 use kelos_store::{Commit, Journal, Lease, MemoryCopies, MemoryDisk, MemoryStore, StoreError, StoredState, TurnRecord};
 
 #[test]
 fn memory_keeps_the_contract_of_logs() {
     log_suite(&mut || Box::new(MemoryLogStore::new()));
+    log_tells_of_releases(&MemoryLogStore::new());
 }
 
 /// Nodes over one log, each with a memory of its own; a clock that each look at the lease moves.
@@ -235,7 +236,7 @@ fn a_renewal_that_took_too_long_is_no_right_to_lead() {
     let (store, disk) = (SlowLogStore::default(), MemoryDisk::new());
     let mut leader = store.node("leader", &disk).unwrap();
     let lease = write(&mut leader, 1);
-    store.clock.fetch_add(600, Ordering::Relaxed);
+    store.clock.fetch_add(1400, Ordering::Relaxed);
     store.renews_slowly.store(true, Ordering::Relaxed);
     assert_eq!(ask(&mut leader).unwrap(), None, "another node may have taken it meanwhile");
     store.renews_slowly.store(false, Ordering::Relaxed);
@@ -428,7 +429,7 @@ fn two_nodes_that_do_not_reach_each_other_take_the_lead_at_growing_intervals() {
         times.push((group.store.millis() - began) / 1000);
         leader = standby;
     }
-    assert!(times[0] <= 3 && times[1] <= 6, "{times:?}");
+    assert!(times[0] <= 3 && times[1] <= 7, "{times:?}");
     assert!(times[4] >= 2 * times[2] && times[11] >= 160, "{times:?}");
 }
 

@@ -157,7 +157,7 @@ pub(super) struct KeeperParts {
 }
 
 /// How often a lease with the name of this node is seen to be renewed before another process must have the name.
-const RENEWALS_OF_TWIN: u32 = 3;
+const RENEWALS_OF_TWIN: u32 = 2;
 
 impl Keeper {
     pub(super) fn new(parts: KeeperParts, view: Arc<LeaseView>) -> Self {

@@ -1,6 +1,6 @@
 //! The contract of a log as a suite of tests that each adapter runs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::log::{Holder, LeaseRecord, Log, LogEnds, LogError, LogStore};
 
@@ -52,6 +52,28 @@ pub fn log_survives_a_crash(store: &dyn LogStore, crash: &mut dyn FnMut(), up: &
     assert!((20..=21).contains(&last));
     assert_eq!(leader.lease().unwrap(), held);
     leader.append(held.epoch, last + 1, b"entry").unwrap();
+}
+
+/// A lease that is given back ends a wait for entries: for stores that tell of it.
+///
+/// # Panics
+/// When the wait does not end before its time.
+pub fn log_tells_of_releases(store: &dyn LogStore) {
+    let (mut leader, mut follower) = (store.open().unwrap(), store.open().unwrap());
+    let mut held = take(&mut *leader, "leader");
+    leader.append(held.epoch, 1, b"entry").unwrap();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || follower.wait(1, Duration::from_secs(60)).unwrap());
+        // It may not wait yet when the lease is given back for the first time.
+        while !waiting.is_finished() {
+            leader.release(&held).unwrap();
+            held = take(&mut *leader, "leader");
+            std::thread::yield_now();
+        }
+        waiting.join().unwrap();
+    });
+    assert!(began.elapsed() < Duration::from_secs(50), "it waited for {:?}", began.elapsed());
 }
 
 fn holder(node: &str) -> Holder {

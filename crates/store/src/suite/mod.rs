@@ -25,7 +25,7 @@ mod world;
 use crate::Journal;
 
 pub use faults::log_faults;
-pub use log::{log_suite, log_survives_a_crash};
+pub use log::{log_suite, log_survives_a_crash, log_tells_of_releases};
 pub use measure::measure_log;
 pub use proxy::{Break, Proxy};
 pub use random::{agree, history};
