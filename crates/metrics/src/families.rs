@@ -21,7 +21,7 @@ families! {
     LEADER = Gauge "kelos_leader" [] "Whether this process leads.";
     READY = Gauge "kelos_ready" [] "Whether this process is ready, as at /health/ready.";
     LEASE_REMAINING = Gauge "kelos_lease_remaining_seconds" [] "How long the lease of the leader lasts if it is not renewed.";
-    LAG = Gauge "kelos_lag_seconds" [] "How long ago this node last had all that the log has; only with several nodes.";
+    LAG = Gauge "kelos_lag_seconds" [] "How long ago this node last had all that the log has, which is up to 6 s while nothing is written; only with several nodes.";
     LOG_ENTRY = Gauge "kelos_log_entry" [] "The last entry of the log that this node has followed; only with several nodes.";
     LOG_APPLY = Histogram "kelos_log_apply_seconds" [] "How long it took to apply an entry of another leader to this node; only with several nodes.";
     EVENTS = Counter "kelos_events_total" [] "Events in the log, as this process has counted them.";
