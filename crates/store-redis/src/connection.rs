@@ -193,8 +193,8 @@ impl Log for Connection {
         let released = self.released(action)?;
         loop {
             let left = patience.saturating_sub(began.elapsed());
-            // A block of 0 would be one without end.
-            let block = left.min(HELD).as_millis().max(1) as u64;
+            // A block of 0 would be one without end, and one that is a little too short a notice.
+            let block = left.min(HELD).as_millis() as u64 + 1;
             let streams = [&self.entries, &self.releases];
             let found = self.session.ask(action, |connection| {
                 let mut question = redis::cmd("XREAD");
