@@ -259,7 +259,7 @@ impl Keeper {
     /// Compares the wall clock with that of the store, now and then. A request that took long says nothing.
     fn compare_clocks(&mut self) -> Result<(), LogError> {
         let before = (self.monotonic)();
-        if self.clock_read_at.is_some_and(|last| before < last + self.timing.lasts * 5) {
+        if self.clock_read_at.is_some_and(|last| before < last + self.timing.lasts * 3) {
             return Ok(());
         }
         let there = self.log.clock_millis()?;

@@ -1,6 +1,4 @@
-//! What a memory keeps, and what a look into it costs.
-
-use std::fs;
+//! What a memory keeps.
 
 use kelos_model::{Outcome, SlotRef};
 
@@ -71,25 +69,14 @@ fn the_slots_that_ended_first_are_forgotten() {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// The processor time that reads of ends take in a store of so many slots, in nanoseconds.
-fn cost(starts: u32) -> u64 {
-    let store = filled(starts);
+/// Each read would go through all runs without an index, which takes minutes here.
+#[test]
+fn the_ends_of_many_slots_are_found() {
+    let store = filled(20_000);
     let reader = store.reader();
-    let cpu = || -> u64 {
-        let spent = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        spent.split(' ').next().unwrap().parse().unwrap()
-    };
-    let before = cpu();
-    for number in (0..starts).step_by(starts as usize / 200) {
+    for number in 0..20_000 {
         let runs = reader.slot_runs(&started(number)).unwrap();
         assert_eq!(runs.len(), 1);
-        reader.run_versions(&runs).unwrap();
+        assert!(reader.run_versions(&runs).unwrap()[0].is_some());
     }
-    cpu() - before
-}
-
-#[test]
-fn a_read_of_an_end_costs_the_same_among_many_slots() {
-    let (few, many) = (cost(400), cost(20_000));
-    assert!(many < 15 * few, "{few} ns among few, {many} ns among many");
 }
