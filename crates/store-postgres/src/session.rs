@@ -81,7 +81,7 @@ struct Contact {
     is_listening: bool,
 }
 
-/// What the server has told.
+/// The notices that the server has sent so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Notices {
     /// The number of the latest notice: for entries their position.
