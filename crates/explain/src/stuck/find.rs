@@ -9,12 +9,14 @@ use kelos_model::workflow::WorkflowRow;
 use kelos_model::{SlotRef, SlotState, WorkflowId};
 use kelos_store::{Queries, SlotRow, StoreError};
 
-use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, backlog, usual};
+use super::usual::{self, DueMoment};
+use super::{FLOOR, Kind, LATE, LONG, LOOKED_AT, Stuck, StuckReport, TOLD, UNKNOWN, backlog};
 use crate::failures::{self, Failures};
 use crate::roots::{self, Root};
 use crate::{account, rows, run_times, schedule, schedules};
 
-/// Slots of a workflow that are asked since when they are due, before the rest is taken not to be late.
+/// Slots of a workflow whose history is read, of the oldest and of the newest that may be late, before the others are taken not to be.
+/// One of the others is told of once it has been in its state for as long as makes a slot late.
 const ASKED: usize = 5;
 /// Times of a paused workflow that are counted: of those that were not planned, and of its backlog.
 const UNPLANNED: usize = 1_000;
@@ -172,14 +174,33 @@ impl Search<'_> {
             let stuck = Stuck { others, ..self.stuck(row, Kind::Expiring, began(self.workflow, row), usual, limit) };
             return Ok(Some(Stuck { next: self.expires_soon(row), ..stuck }));
         }
-        for (before, row) in late.iter().take(ASKED).enumerate() {
+        let Some((before, row, due)) = self.first_late(&late, limit)? else { return Ok(None) };
+        let others = late.len() - before - 1;
+        Ok(Some(Stuck { others, ..self.stuck(row, Kind::Late, due, usual, limit) }))
+    }
+
+    /// The first slot that does not just catch up, of those that are late by their times: with its place among them, and since when it is due.
+    fn first_late<'r>(
+        &self,
+        late: &[&'r SlotRow],
+        limit: SignedDuration,
+    ) -> Result<Option<(usize, &'r SlotRow, Timestamp)>, StoreError> {
+        let is_beyond = |due: Timestamp| self.now.duration_since(due) > limit;
+        let sure = late.iter().position(|row| is_beyond(DueMoment::of(self.workflow, row).latest()));
+        let before = late.iter().copied().enumerate().take(sure.unwrap_or(late.len()));
+        let is_open = |(_, row): &(usize, &'r SlotRow)| matches!(DueMoment::of(self.workflow, row), DueMoment::By(_));
+        let open: Vec<(usize, &'r SlotRow)> = before.filter(is_open).collect();
+        // What catches up was planned at once, and what was planned in time comes after it.
+        let newest = open.len().saturating_sub(ASKED).max(ASKED);
+        let asked = open.iter().take(ASKED).chain(open.iter().skip(newest)).copied();
+        for (place, row) in asked {
             let due = usual::due(self.reader, self.workflow, row)?;
-            if self.now.duration_since(due) > limit {
-                let others = late.len() - before - 1;
-                return Ok(Some(Stuck { others, ..self.stuck(row, Kind::Late, due, usual, limit) }));
+            if is_beyond(due) {
+                return Ok(Some((place, row, due)));
             }
         }
-        Ok(None)
+        let Some((place, row)) = sure.and_then(|place| Some((place, *late.get(place)?))) else { return Ok(None) };
+        Ok(Some((place, row, usual::due(self.reader, self.workflow, row)?)))
     }
 
     /// Whether a slot that does not wait for its trigger any more was queued or dispatched a moment ago: it is late, and not stuck.

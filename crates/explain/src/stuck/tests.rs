@@ -55,6 +55,33 @@ fn slots_that_caught_up_say_nothing_about_what_is_usual() {
     assert_eq!(told(&world.stuck(at(23, 0))), [(Kind::Late, "w@2016-01-01T17:00Z".to_owned(), 0, 60)]);
 }
 
+/// Twelve slots that were planned at 20:00, and queued at once.
+fn catch_up(world: &mut World) {
+    for hour in 0..12 {
+        let slot = world.planned("w", hour, at(20, 0));
+        world.happens(&slot, at(20, 0), SlotEvent::TriggerMet { explanation: missing(at(20, 0)) });
+    }
+}
+
+#[test]
+fn slots_that_catch_up_hide_none_that_waits_for_too_long() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    world.planned("w", 15, at(15, 0));
+    catch_up(&mut world);
+    assert_eq!(told(&world.stuck(at(20, 30))), [(Kind::Late, "w@2016-01-01T15:00Z".to_owned(), 0, 210)]);
+}
+
+#[test]
+fn slots_that_catch_up_hide_none_that_was_queued_with_them() {
+    let mut world = World::new(vec![row("w", |_| {})]);
+    let late = world.planned("w", 16, at(16, 0));
+    catch_up(&mut world);
+    world.happens(&late, at(20, 0), SlotEvent::TriggerMet { explanation: missing(at(20, 0)) });
+    assert_eq!(told(&world.stuck(at(20, 30))), [(Kind::Late, "w@2016-01-01T16:00Z".to_owned(), 0, 150)]);
+    let all = world.stuck(at(22, 1));
+    assert_eq!(told(&all), [(Kind::Late, "w@2016-01-01T00:00Z".to_owned(), 12, 1)], "they, too, wait for two hours");
+}
+
 #[test]
 fn a_slot_that_was_dispatched_a_moment_ago_is_not_stuck() {
     let mut world = World::new(vec![row("w", |_| {})]);

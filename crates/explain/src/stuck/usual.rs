@@ -12,20 +12,44 @@ use crate::run_times::{SAMPLES, share};
 /// The latest planning after a slot's time for a sample: slots that were planned later had to catch up.
 const ON_TIME: SignedDuration = SignedDuration::from_mins(10);
 
+/// The moment from which a slot counts as late, as far as its row tells it.
+pub(super) enum DueMoment {
+    /// That moment.
+    At(Timestamp),
+    /// The latest moment that it can be: the history has it.
+    By(Timestamp),
+}
+
+impl DueMoment {
+    pub(super) fn of(workflow: &WorkflowRow, row: &SlotRow) -> DueMoment {
+        let (slot, since) = (&row.slot, row.slot.since);
+        let Some(time) = workflow.definition.keys.due(&row.id.key) else { return DueMoment::By(since) };
+        // It waits since it was planned: it was neither tried nor asked for.
+        let only_waits = slot.state == SlotState::Waiting && slot.retries == 0 && slot.asked_at.is_none();
+        if since.duration_since(time) <= ON_TIME {
+            DueMoment::At(time)
+        } else if slot.is_only_planned() || only_waits {
+            DueMoment::At(since)
+        } else {
+            DueMoment::By(since)
+        }
+    }
+
+    pub(super) fn latest(&self) -> Timestamp {
+        let (DueMoment::At(moment) | DueMoment::By(moment)) = self;
+        *moment
+    }
+}
+
 /// The moment from which a slot counts as late: its time, or when it was planned in order to catch up, or a person or a backfill asked for
 /// it, after that.
 pub(super) fn due(reader: &dyn Queries, workflow: &WorkflowRow, row: &SlotRow) -> Result<Timestamp, StoreError> {
-    let Some(time) = workflow.definition.keys.due(&row.id.key) else {
-        return Ok(opened(&reader.history(&row.id)?).unwrap_or(row.slot.since));
+    let latest = match DueMoment::of(workflow, row) {
+        DueMoment::At(moment) => return Ok(moment),
+        DueMoment::By(latest) => latest,
     };
-    if row.slot.since.duration_since(time) <= ON_TIME {
-        return Ok(time);
-    }
-    if row.slot.is_only_planned() {
-        // It has no events: it was planned with its stretch of the backlog.
-        return Ok(row.slot.since);
-    }
     let history = reader.history(&row.id)?;
+    let Some(time) = workflow.definition.keys.due(&row.id.key) else { return Ok(opened(&history).unwrap_or(latest)) };
     let caught_up = planned(&history).filter(|planned| planned.duration_since(time) > ON_TIME);
     Ok([caught_up, asked(&history)].into_iter().flatten().fold(time, Timestamp::max))
 }
