@@ -129,6 +129,10 @@ fn everything_wrong_in_a_file_is_told_with_its_place() {
         told("{\"a\": {\"job_id\": []}}", &Settings::default()),
         ["1:18: the template of job ids is a list, expected a text"]
     );
+    let none = r#"{"a": {"job_id": "{d}"}, "b": {"job_id": "{d}", "depends_on": {"app_name": ["a"], "job_id": []}}}"#;
+    let none = told(none, &Settings::default());
+    assert_eq!(none.len(), 1, "{none:?}");
+    assert!(none[0].ends_with("b, group default, member 1: its list of job_id is empty"), "{none:?}");
     assert_eq!(told("", &Settings::default()), ["1:1: the file is empty, expected an object of apps by name"]);
     assert_eq!(told("{\"a\": {\"\"b\"\": 1}}", &Settings::default()).len(), 1);
     let round = r#"{"a": {"job_id": "{d}", "depends_on": {"app_name": ["b"]}}, "b": {"job_id": "{d}", "depends_on": {"app_name": ["a"]}}}"#;

@@ -118,6 +118,16 @@ fn literal_jobs_agree_with_their_children_in_what_both_have() {
 }
 
 #[test]
+fn a_list_of_literal_jobs_without_any_is_a_fault() {
+    let mut literal = member(&["a"], &[]);
+    literal.job_ids = Some(Vec::new());
+    let faults =
+        graph(vec![("a", keys("{date}", &[], vec![])), ("c", keys("{date}", &[], vec![group("g", vec![literal])]))])
+            .unwrap_err();
+    assert_eq!(faults, ["c, group g, member 1: its list of job_id is empty"]);
+}
+
+#[test]
 fn a_child_that_could_not_be_read_back_is_told_of() {
     let graph = graph(vec![
         ("a", keys("{date}_{name}", &[], vec![])),

@@ -317,6 +317,9 @@ impl<'a> Compiler<'a> {
         if member.workflows.is_empty() {
             fault(self, "it names no workflow".to_owned());
         }
+        if member.job_ids.as_ref().is_some_and(Vec::is_empty) {
+            fault(self, "its list of job_id is empty".to_owned());
+        }
         for id in &member.workflows {
             match self.by_id.get(id) {
                 Some(parent) => found.push(*parent),
