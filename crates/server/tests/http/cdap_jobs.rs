@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::http::Method;
+use axum::body::Body;
+use axum::http::{self, Method};
 use kelos_core::{CreateSchedules, DeleteSchedules, Request};
 use kelos_engine::executor::RunInput;
 use kelos_model::arguments::arguments;
 use kelos_model::workflow::{EventKeys, Keys};
 use kelos_model::{Actor, Job, Occurrence, SlotKey, SlotState, Trigger, Workflow, WorkflowId};
+use kelos_wire::WhyDto;
 use serde_json::{Value, json};
 
 use crate::cdap_support::{Cdap, all, any, body, ended, partition, program, time};
@@ -355,6 +357,23 @@ async fn a_delay_counts_from_the_first_event() {
     assert_eq!(server.runs("App.s"), 0);
     server.pass(60).await;
     assert_eq!((server.runs("App.s"), server.slots("App.s", SlotState::Held).len()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_says_until_when_the_longest_delay_is() {
+    let server = Cdap::start().await;
+    let mut sent = body(partition("ds", 1));
+    sent["constraints"] = json!([{ "type": "DELAY", "millisAfterTrigger": i64::MAX, "waitUntilMet": true }]);
+    server.put("apps/App/schedules/s", &sent).await.ok();
+    act(&server, "s", "enable").await;
+    server.partitions("ds", 1).await;
+    let get = async |path: String| server.send(http::Request::get(path).body(Body::empty()).unwrap()).await.ok();
+    let slots = get("/api/v1/slots?workflow=App.s".to_owned()).await.json();
+    let time = slots["items"][0]["time"].as_str().unwrap_or_else(|| panic!("{slots}"));
+    let why = get(format!("/api/v1/workflows/App.s/slots/{time}/why")).await.text;
+    // The command reads the same.
+    let why: WhyDto = serde_json::from_str(&why).unwrap_or_else(|error| panic!("{error}: {why}"));
+    assert_eq!(why.blockers, ["It must wait until 9999-12-30T22:00:00.999Z"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
