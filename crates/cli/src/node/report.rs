@@ -42,7 +42,7 @@ pub(crate) async fn report(node: Node, address: Option<String>, token: Option<Ar
         refused: None,
         refusal: None,
         rests: None,
-        said: None,
+        said: LoggedTrouble::default(),
     };
     loop {
         reporter.look().await;
@@ -69,7 +69,22 @@ struct Reporter {
     /// The epoch of a leader that refuses the reports, and until when it gets none.
     rests: Option<(u64, Instant)>,
     /// The trouble that was logged.
-    said: Option<String>,
+    said: LoggedTrouble,
+}
+
+/// The trouble that was logged last, if it is not over.
+#[derive(Debug, Default)]
+struct LoggedTrouble(Option<String>);
+
+impl LoggedTrouble {
+    /// Notes the present trouble, or that there is none; whether it is to be logged, because it has changed.
+    fn is_news(&mut self, trouble: Option<&str>) -> bool {
+        let is_news = self.0.as_deref() != trouble;
+        if is_news {
+            self.0 = trouble.map(str::to_owned);
+        }
+        is_news
+    }
 }
 
 /// The answer of the leader to a report.
@@ -277,12 +292,11 @@ impl Reporter {
     fn say(&mut self) {
         let status = self.log.status();
         let trouble = status.trouble.or(status.unreached).or_else(|| self.refusal.clone());
-        if trouble != self.said {
+        if self.said.is_news(trouble.as_deref()) {
             match &trouble {
                 Some(trouble) => tracing::warn!("this node failed to {trouble}"),
                 None => tracing::info!("this node follows the log, and reaches the leader"),
             }
-            self.said = trouble;
         }
     }
 }
@@ -322,5 +336,18 @@ fn with_token(
     match token {
         Some(token) => request.bearer_auth(token),
         None => request,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trouble_is_logged_once_and_so_is_its_end() {
+        let mut said = LoggedTrouble::default();
+        let looks = [None, Some("reach n0"), Some("reach n0"), Some("read the log"), None, None, Some("reach n0")];
+        let logged = looks.map(|trouble| said.is_news(trouble));
+        assert_eq!(logged, [false, true, false, true, true, false, true]);
     }
 }

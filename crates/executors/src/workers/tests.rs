@@ -638,3 +638,43 @@ async fn a_worker_whose_disk_is_full_asks_once_a_second_and_begins_when_it_has_r
     held.end(Outcome::Succeeded);
     assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
 }
+
+/// A door at which nobody answers the first messages.
+#[derive(Clone)]
+struct SilentDoor {
+    hub: Direct,
+    /// The number of messages that are not answered yet.
+    closed: Arc<Mutex<u32>>,
+}
+
+impl Door for SilentDoor {
+    async fn say(&self, worker: &str, word: &OfferRequest, patience: Duration) -> Result<AssignmentDto, NoAnswer> {
+        let is_closed = {
+            let mut closed = self.closed.lock().unwrap();
+            let is_closed = *closed > 0;
+            *closed = closed.saturating_sub(1);
+            is_closed
+        };
+        if is_closed {
+            return Err(NoAnswer::Away("reach the leader".to_owned()));
+        }
+        self.hub.say(worker, word, patience).await
+    }
+}
+
+#[tokio::test]
+async fn a_worker_without_a_leader_says_so_once() {
+    let bench = Bench::new();
+    let home = tempfile::tempdir().unwrap();
+    let disk = Disk::take(home.path(), &["http://a"]).unwrap();
+    let hub = Direct(Arc::new(Mutex::new(bench.desk.clone())));
+    let door = SilentDoor { hub, closed: Arc::new(Mutex::new(3)) };
+    let (_worker, mut news) =
+        Worker::start("w1".to_owned(), door, Executors::default(), one_at_a_time(), WorkerHome::Own(disk));
+    let mut told = Vec::new();
+    while !matches!(told.last(), Some(super::News::Came)) {
+        told.push(news.recv().await.unwrap());
+    }
+    let told: Vec<String> = told.iter().map(|news| format!("{news:?}")).collect();
+    assert_eq!(told, [r#"Away("reach the leader")"#, "Back", "Came"]);
+}
