@@ -14,7 +14,7 @@ use crate::failure::{BAD, Failure, UNREACHABLE};
 use crate::no_job::is_final;
 use crate::options::{Because, Door};
 use crate::selection::{self, SlotChoice};
-use crate::text::{self as words, count, quoted};
+use crate::text::{self as words, count, operand};
 use crate::{render, times};
 
 /// The least time between two looks at a run.
@@ -77,7 +77,7 @@ pub(crate) fn steps(args: &StepsArgs) -> Result<u8, Failure> {
         None => {
             let newest = client.newest(&doing, id, &SlotChoice::default())?;
             newest.map(|row| row.slot.key.to_string()).ok_or_else(|| {
-                let start = format!("`kelos start {}` starts it", quoted(id));
+                let start = format!("`kelos start {}` starts it", operand(id));
                 Failure::bad(format!("{doing}: it has no run yet")).hint(start)
             })?
         }

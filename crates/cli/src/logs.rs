@@ -112,7 +112,7 @@ fn latest(client: &Client, slot: &str, args: &LogsArgs) -> Result<u32, Failure> 
                 std::thread::sleep(LOOK_EVERY);
             }
             0 => {
-                let (id, at) = (&row.slot.workflow, words::quoted(&row.slot.key.to_string()));
+                let (id, at) = (words::operand(&row.slot.workflow), words::quoted(&row.slot.key.to_string()));
                 return Err(Failure::bad(format!("{DOING}: {} is {}, and has not run yet", row.slot, row.state))
                     .hint(format!("`kelos why {id} {at}` says what it waits for")));
             }

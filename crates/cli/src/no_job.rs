@@ -10,7 +10,7 @@ use crate::address::{Query, slot_path};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::fleet::Fleet;
-use crate::text::count;
+use crate::text::{count, operand, quoted};
 
 /// No job came.
 pub(crate) const NO_JOB: u8 = 4;
@@ -52,8 +52,11 @@ pub(crate) fn of_job(fleet: &Fleet, job: &SlotRef, within: Duration) -> Failure 
         why => {
             let waits = why.as_ref().map(|why| format!(": {}", blockers(why))).unwrap_or_default();
             let what = format!("run {app}@{id}: it could not start within {} s{waits}", within.as_secs_f64());
-            Failure::new(NO_JOB, what)
-                .hint(format!("it stays submitted; `kelos why {app} {id}` says what it waits for"))
+            Failure::new(NO_JOB, what).hint(format!(
+                "it stays submitted; `kelos why {} {}` says what it waits for",
+                operand(app.as_str()),
+                quoted(&id)
+            ))
         }
     }
 }
@@ -72,8 +75,10 @@ pub(crate) fn of_app(fleet: &Fleet, app: &WorkflowId, within: Duration) -> Failu
     let many = if more { format!("more than {MOST} jobs") } else { count(waiting.len(), "job") };
     let wait = if waiting.len() == 1 { "waits" } else { "wait" };
     let such = format!("such as {}: {}", one.slot, blockers(&why));
-    Failure::new(NO_JOB, format!("{none}: {many} of {app} {wait}{for_parents}, {such}"))
-        .hint(format!("`kelos why {app} {job}` says more, and `kelos slots {app}` lists them"))
+    let what = format!("{none}: {many} of {app} {wait}{for_parents}, {such}");
+    let app = operand(app.as_str());
+    Failure::new(NO_JOB, what)
+        .hint(format!("`kelos why {app} {}` says more, and `kelos slots {app}` lists them", quoted(&job)))
 }
 
 fn waiting(client: &Client, app: &WorkflowId) -> Result<(Vec<SlotDto>, bool), Failure> {

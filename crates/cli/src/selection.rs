@@ -128,7 +128,7 @@ impl Client {
         let none = || Failure::bad(format!("{doing}: none of the newest slots of {workflow} has run"));
         let found = self.find(doing, "/slots", &query, SEARCHED, has_run)?;
         found.ok_or_else(|| {
-            none().hint(format!("`kelos why {}` says what the newest waits for", words::quoted(workflow)))
+            none().hint(format!("`kelos why {}` says what the newest waits for", words::operand(workflow)))
         })
     }
 
@@ -246,7 +246,7 @@ impl Client {
             }
             [] => Err(Failure::bad(format!("{doing}: {workflow} has no slot from {from} to {to}"))),
             _ => Err(Failure::usage(format!("{doing}: {workflow} has several slots from {from} to {to}")).hint(
-                format!("name one, such as \"{day} 06:00\"; `kelos slots {}` lists them", words::quoted(workflow)),
+                format!("name one, such as \"{day} 06:00\"; `kelos slots {}` lists them", words::operand(workflow)),
             )),
         }
     }

@@ -227,7 +227,7 @@ fn add(args: &AddArgs) -> Result<u8, Failure> {
     let id = &made.id;
     words::line(match made.enabled {
         true => format!("{id} was added, and is enabled"),
-        false => format!("{id} was added; it is disabled until `kelos schedule enable {}`", words::quoted(id)),
+        false => format!("{id} was added; it is disabled until `kelos schedule enable {}`", words::operand(id)),
     });
     warn(&made);
     Ok(0)
