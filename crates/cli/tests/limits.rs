@@ -1,8 +1,8 @@
 //! What the system refuses: a port that is held for a moment, files beyond `ulimit -f`.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use crate::support::{Folder, Server, eventually, kelos};
 
@@ -29,10 +29,9 @@ fn a_port_that_is_in_use_for_a_moment_is_waited_for() {
     let port = held.local_addr().expect("its address").port();
     let child = kelos(&["up", "--port", &port.to_string()]).current_dir(folder.path()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("kelos");
-    // It makes the folder for its state right before it opens the port.
-    eventually("the folder for state", || folder.path().join(".kelos/.gitignore").exists().then_some(()));
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(child.try_wait().expect("its status").is_none(), "it gave up at once");
+    let mut said = BufReader::new(child.stderr.take().expect("what it says")).lines().map_while(Result::ok);
+    let waits = format!("port {port} is in use; waiting up to 5 s for it");
+    assert!(said.any(|line| line == waits), "it gave up, or waits without a word");
     drop(held);
     eventually("an answer", || (folder.run(&["ls"]).code == 0).then_some(()));
     child.kill().expect("a kill");

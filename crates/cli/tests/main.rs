@@ -12,6 +12,7 @@ mod init;
 mod jobs;
 mod late;
 mod limits;
+mod login;
 mod naming;
 mod new;
 mod node_alerts;

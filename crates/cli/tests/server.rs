@@ -300,7 +300,9 @@ fn a_folder_has_one_server_and_mistakes_are_shown() {
     assert!(server.said.contains("problems   1") && server.said.contains("broken.js:1:"), "{}", server.said);
     let err = folder.run(&["up"]).fails(1);
     assert!(err.contains("another kelos already runs there") && err.contains(server.address()), "{err}");
-    assert!(folder.run(&["ls"]).err.contains("broken.js:1:"));
+    for list in ["ls", "slots"] {
+        assert!(folder.run(&[list]).err.contains("broken.js:1:"), "{list}");
+    }
 
     std::fs::remove_file(folder.path().join("workflows/broken.js")).expect("a file");
     let below = folder.path().join("workflows");

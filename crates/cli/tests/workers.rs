@@ -390,6 +390,21 @@ fn questions_are_answered_where_nobody_works() {
 }
 
 #[test]
+fn commands_tell_of_mistakes_in_the_apps_that_they_are_about() {
+    let tasks = r#"{
+        "a": {"job_id": "{n}", "bash_cmd": "true"},
+        "b": {"job_id": "{n}", "bash_cmd": "true", "depends_on": {"app_name": ["nowhere"]}}
+    }"#;
+    let folder = Folder::with(&[("tasks.json", tasks)]);
+    let mistake = "no workflow is named \"nowhere\"";
+    let said = folder.run(&["submit", "-a", "a", "-j", "1"]);
+    assert!(said.code == 0 && !said.err.contains(mistake), "{said:?}");
+    let said = folder.run(&["submit", "-a", "b", "-j", "1"]);
+    assert!(said.code != 0 && said.err.contains(mistake), "{said:?}");
+    assert!(!said.err.contains("WARN"), "{said:?}");
+}
+
+#[test]
 fn commands_below_a_folder_find_its_jobs() {
     let folder = folder(&[("app1", "echo {job_id} >> ran")]);
     let below = folder.path().join("a/b");
