@@ -226,3 +226,27 @@ async fn a_step_is_done_again_by_its_page() {
     let bad = form(&server, &format!("{base}.check/repeat"), "name=a+b", "same-origin").await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_with_names_stand_in_the_order_of_their_starts() {
+    let server = started("lists", "zebra").await;
+    done(&server, "lists", ".zebra.list", None).await;
+    until(&server, &slot("lists", ".zebra"), SlotState::Failed).await;
+    form(&server, "/ui/schedules/lists/fire", "name=apple&reason=next", "same-origin").await;
+    until(&server, &slot("lists", ".apple"), SlotState::Running).await;
+    let (first, second) = ("/ui/workflows/lists/slots/.zebra", "/ui/workflows/lists/slots/.apple");
+    let (before, after) = (format!("rel=\"prev\" href=\"{first}\""), format!("rel=\"next\" href=\"{second}\""));
+    let (zebra, apple) = (page(&server, first).await, page(&server, second).await);
+    assert!(zebra.contains(&after) && !zebra.contains("rel=\"prev\""), "{zebra}");
+    assert!(apple.contains(&before) && !apple.contains("rel=\"next\""), "{apple}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_a_failed_run_is_that_of_the_step_that_failed() {
+    let server = started("lists", "one").await;
+    done(&server, "lists", ".one.list", None).await;
+    until(&server, &slot("lists", ".one"), SlotState::Failed).await;
+    let problems = page(&server, "/ui/problems").await;
+    assert!(problems.contains("href=\"/ui/workflows/lists/slots/.one.list#log\""), "{problems}");
+    assert_says(&problems, &["Resume…"]);
+}
