@@ -144,6 +144,7 @@ mod real {
         let folder = folder();
         let refused = import(&folder, &redis.url(), &[]).fails(1);
         assert!(refused.contains("import while Stolos runs jobs: fetch@20140601_3; stop its runners"), "{refused}");
+        assert!(!folder.path().join(".kelos").exists(), "it left a folder of state");
         let dry = import(&folder, &redis.url(), &["--dry-run"]).ok();
         assert!(dry.contains("fetch@20140601_3 is run by Stolos now"), "{dry}");
     }
