@@ -26,7 +26,8 @@ use super::typed::{AnyError, TypedFunction};
 /// A job of an async function, which is called with a [`Context`], an [`Input`] and a state.
 ///
 /// What the function returns is the output of its run: a struct as its fields, anything else under `output`, and `()` as nothing. An error
-/// is a failed attempt, with its causes. So is a panic.
+/// is a failed attempt, with its causes. So is a panic. A closure may be called many times, so it moves nothing into its future: what it
+/// needs is its state, which [`Function::with`] gives it.
 ///
 /// ```
 /// use kelos::embed::{Context, ScheduledTime, job};
