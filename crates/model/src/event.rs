@@ -295,7 +295,7 @@ pub enum SlotEvent {
         /// Number of the run.
         run: u32,
     },
-    /// Its run failed; a retry is left.
+    /// Its run failed and a retry is left, or its outcome is unknown and it is done again.
     BackedOff {
         /// Number of the run.
         run: u32,
@@ -303,6 +303,9 @@ pub enum SlotEvent {
         outcome: Outcome,
         /// When the retry is due.
         due: Timestamp,
+        /// How often it is done again by then because an outcome was unknown, which uses up no retry; 0 where the attempt counts as failed.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        again: u32,
     },
     /// The retry became due; it waits for its trigger again.
     BackoffEnded,
@@ -471,8 +474,8 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(number: &i32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]

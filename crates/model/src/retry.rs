@@ -4,6 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{FailureCode, Outcome};
+use crate::workers::FUNCTION;
+
+/// The executor of commands.
+const COMMAND: &str = "command";
 
 /// The growth of the wait from one retry to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +29,19 @@ pub enum OnUnknown {
     Retry,
     /// The slot fails at once and waits for a person, because running twice would do harm.
     Fail,
+    /// It is done again, [`MOST_AGAIN`] times at most, and uses up no retry; from then on it counts as a failed attempt. Only attempts that
+    /// are known to have ended are unknown; one that may still be running is lost.
+    Again,
+}
+
+/// How often attempts with an unknown outcome are done again between two openings of a slot.
+pub const MOST_AGAIN: u32 = 3;
+
+/// Whether attempts of an executor are unknown only once nothing of them can be running: commands, and functions of a program. All others
+/// go on in places that nobody here can look into.
+#[must_use]
+pub fn is_fenced(executor: &str) -> bool {
+    [COMMAND, FUNCTION].contains(&executor)
 }
 
 /// The retry policy of a workflow.
@@ -58,6 +75,15 @@ impl RetryPolicy {
             Outcome::Unknown { .. } => self.on_unknown == OnUnknown::Fail,
             _ => false,
         }
+    }
+
+    /// The number of times for which a slot is done again with this end, given how often it has been since it was opened; none where the
+    /// attempt counts as failed.
+    #[must_use]
+    pub fn done_again(&self, outcome: &Outcome, before: u32) -> Option<u32> {
+        let is_unknown = matches!(outcome, Outcome::Unknown { .. });
+        let is_allowed = self.on_unknown == OnUnknown::Again && before < MOST_AGAIN;
+        (is_unknown && is_allowed).then_some(before + 1)
     }
 
     /// A policy of `count` immediate retries, which is what Celos's `maxRetryCount` means.
@@ -114,6 +140,21 @@ mod tests {
             ..RetryPolicy::default()
         };
         assert_eq!([1, 2, 3, 4, 64, 65].map(|n| wait(policy, n)), [10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_done_again_three_times_and_nothing_else_is() {
+        let (unknown, lost) = (Outcome::Unknown { reason: "?".to_owned() }, Outcome::Lost { reason: "?".to_owned() });
+        let policy = RetryPolicy { on_unknown: OnUnknown::Again, ..RetryPolicy::default() };
+        assert_eq!([0, 1, 2, 3, 4].map(|before| policy.done_again(&unknown, before)), [Some(1), Some(2), Some(3), None, None]);
+        for outcome in [lost, Outcome::Killed, Outcome::refused("no")] {
+            assert_eq!(policy.done_again(&outcome, 0), None, "{outcome}");
+        }
+        for on_unknown in [OnUnknown::Retry, OnUnknown::Fail] {
+            assert_eq!(RetryPolicy { on_unknown, ..policy }.done_again(&unknown, 0), None, "{on_unknown:?}");
+        }
+        assert!(is_fenced("command") && is_fenced("function"));
+        assert!(!["http", "oozie", "spark", "kafka", "outbox"].into_iter().any(is_fenced));
     }
 
     #[test]

@@ -128,8 +128,11 @@ pub struct Slot {
     pub state: SlotState,
     /// Since when.
     pub since: Timestamp,
-    /// Failed attempts since it was planned or last reopened: Celos's `retryCount` counts the same.
+    /// Attempts that another followed since it was planned or last reopened: Celos's `retryCount` counts the same.
     pub retries: u32,
+    /// How many of these had an unknown outcome and were done again for that, which uses up no retry of its policy.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub again: u32,
     /// Number of its latest run; 0 before the first. Never reset.
     pub last_run: u32,
     /// Log position of the latest run's dispatch, which is also the key of its record; 0 before the first.
@@ -182,6 +185,7 @@ impl Slot {
             state,
             since,
             retries: 0,
+            again: 0,
             last_run: 0,
             last_run_seq: 0,
             run_alive: false,
@@ -298,7 +302,7 @@ pub fn apply(slot: Option<Slot>, event: &SlotEvent, at: Timestamp, seq: u64) -> 
         | SlotEvent::StepOpened { .. }
         | SlotEvent::StepReady { .. } => flow(&mut slot, event, at),
         SlotEvent::Killed { .. } => {
-            slot.retries = 0;
+            (slot.retries, slot.again) = (0, 0);
             slot.due = None;
         }
         SlotEvent::SkippedBy { .. } | SlotEvent::MarkedSucceeded { .. } | SlotEvent::Aborted { .. } => slot.due = None,
@@ -337,9 +341,10 @@ fn run(slot: &mut Slot, event: &SlotEvent, seq: u64) {
             slot.external_id = None;
         }
         SlotEvent::Started { external_id, .. } => slot.external_id = Some(external_id.clone()),
-        SlotEvent::BackedOff { due, .. } => {
+        SlotEvent::BackedOff { due, again, .. } => {
             slot.run_alive = false;
             slot.retries += 1;
+            slot.again = slot.again.max(*again);
             slot.due = Some(*due);
         }
         SlotEvent::BackoffEnded => {
@@ -407,7 +412,7 @@ fn flow(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             slot.change_run_of_flow(|run| drop(run.signals.insert(name.clone(), payload.clone())));
         }
         SlotEvent::StepOpened { run, awaits, priority } => {
-            slot.retries = 0;
+            (slot.retries, slot.again) = (0, 0);
             slot.external_id = None;
             slot.priority = *priority;
             slot.asked_at = Some(at);
@@ -433,7 +438,7 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
     slot.requested = true;
     match event {
         SlotEvent::Reopened { priority, backfill, .. } => {
-            slot.retries = 0;
+            (slot.retries, slot.again) = (0, 0);
             slot.late = None;
             slot.external_id = None;
             slot.priority = *priority;
@@ -455,7 +460,7 @@ fn request(slot: &mut Slot, event: &SlotEvent, at: Timestamp) {
             }
         }
         SlotEvent::Resumed { from, .. } => {
-            slot.retries = 0;
+            (slot.retries, slot.again) = (0, 0);
             slot.late = None;
             slot.external_id = None;
             slot.asked_at = Some(at);
@@ -481,6 +486,11 @@ fn collect_again(slot: &mut Slot, at: Timestamp) {
         collected.met = true;
         collected.again = true;
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The collection of a slot, a new one where it has none.

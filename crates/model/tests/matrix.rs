@@ -132,6 +132,33 @@ fn an_imported_slot_is_whole_or_not_at_all() {
 }
 
 #[test]
+fn what_is_done_again_is_counted_until_the_slot_is_opened_again() {
+    let apply_all = |slot: Slot, events: Vec<SlotEvent>| {
+        let at = Timestamp::UNIX_EPOCH;
+        events.iter().zip(2..).fold(slot, |slot, (event, seq)| apply(Some(slot), event, at, seq).unwrap())
+    };
+    let backed_off = |again| {
+        let (outcome, due) = (Outcome::Unknown { reason: "?".to_owned() }, Timestamp::UNIX_EPOCH);
+        SlotEvent::BackedOff { run: 1, outcome, due, again }
+    };
+    let begun = Slot { retries: 0, ..slot(SlotState::Running) };
+    let again = apply_all(begun.clone(), vec![backed_off(1)]);
+    assert_eq!((again.retries, again.again), (1, 1));
+    let failed = apply_all(Slot { state: SlotState::Running, run_alive: true, ..again.clone() }, vec![backed_off(0)]);
+    assert_eq!((failed.retries, failed.again), (2, 1), "a failed attempt is none that is done again");
+    for reset in [
+        SlotEvent::Killed { by: Actor::person("ann"), reason: None },
+        SlotEvent::Reopened { by: Actor::person("ann"), reason: None, priority: 0, backfill: None },
+    ] {
+        let before = if matches!(reset, SlotEvent::Killed { .. }) { SlotState::Backoff } else { SlotState::Failed };
+        let after = apply_all(Slot { state: before, ..again.clone() }, vec![reset]);
+        assert_eq!((after.retries, after.again), (0, 0));
+    }
+    let json = serde_json::to_value(&begun).unwrap();
+    assert!(json.get("again").is_none(), "what was stored before stays as it was: {json}");
+}
+
+#[test]
 fn nothing_is_marked_as_succeeded_while_its_run_is_alive() {
     let mark = SlotEvent::MarkedSucceeded { by: Actor::person("ann"), reason: None };
     let marked = |slot| apply(Some(slot), &mark, Timestamp::UNIX_EPOCH, 2);

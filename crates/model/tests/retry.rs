@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn policy() -> impl Strategy<Value = RetryPolicy> {
     let growth = prop::sample::select(vec![Growth::Fixed, Growth::Exponential]);
-    let on_unknown = prop::sample::select(vec![OnUnknown::Retry, OnUnknown::Fail]);
+    let on_unknown = prop::sample::select(vec![OnUnknown::Retry, OnUnknown::Fail, OnUnknown::Again]);
     let seconds = prop_oneof![0_u64..100_000, any::<u64>()];
     (any::<u32>(), seconds.clone(), growth, prop::option::of(seconds), any::<u8>(), on_unknown).prop_map(
         |(count, delay_seconds, growth, cap_seconds, jitter_percent, on_unknown)| RetryPolicy {

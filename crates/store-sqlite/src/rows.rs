@@ -30,11 +30,11 @@ pub(super) type RowResult<T> = Result<T, Fault>;
 const MOST_NAMES: usize = 1 << 24;
 
 pub(super) const SLOT: &str = "scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
-     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, late, check_value";
+     external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, late, again, check_value";
 /// The same of a step, which has a table without the columns that say nothing of it: its key has no time, and its kind is that of all.
 /// So it has the check value that it would have among the slots.
 pub(super) const STEP_SLOT: &str = "0, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, external_id, priority, \
-     backfill, due, said, last_event, collected, held, requested, asked_at, 4, flow, late, check_value";
+     backfill, due, said, last_event, collected, held, requested, asked_at, 4, flow, late, again, check_value";
 /// The columns of a slot's id and state.
 pub(super) const STATE: &str = "scheduled_at, workflow, key, state, kind";
 pub(super) const RUN: &str = "seq, workflow, scheduled_at, key, number, previous, state, executor, external_id, \
@@ -347,7 +347,7 @@ fn run_of(row: &Row<'_>, id: RunId, parts: &Parts<'_>) -> RowResult<Run> {
 }
 
 fn test_slot(row: &Row<'_>) -> RowResult<()> {
-    check::test(row, 0..22, 22, "a slot")
+    check::test(row, 0..23, 23, "a slot")
 }
 
 /// Reads the columns [`SLOT`], but for the name of the workflow. A slot that can't be read as a whole is none.
@@ -391,6 +391,7 @@ fn slot_of(row: &Row<'_>, parts: &Parts<'_>) -> RowResult<Slot> {
         asked_at: read_moment_if_any(row, 18)?,
         flow: parts.read(row, 20, "its part in a flow")?.map(Box::new),
         late: read_moment_if_any(row, 21)?,
+        again: row.get::<_, Option<u32>>(22)?.unwrap_or(0),
     })
 }
 

@@ -41,6 +41,7 @@ pub(super) const STEPS: &[Step] = &[
     Step::Code(trim::step),
     Step::Sql(include_str!("0024.sql")),
     Step::Code(blocks::step),
+    Step::Sql(include_str!("0026.sql")),
 ];
 
 /// "Kelo" in the header of the file: it distinguishes our databases from those of other programs.

@@ -388,14 +388,16 @@ impl Turn<'_> {
         let mut insert = tx.prepare_cached(
             "INSERT INTO slots (scheduled_at, workflow, key, state, since, retries, last_run, last_run_seq, run_alive, \
              external_id, priority, backfill, due, said, last_event, collected, held, requested, asked_at, kind, flow, \
-             late, check_value) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) \
+             late, again, check_value) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
+             ?24) \
              ON CONFLICT DO NOTHING",
         )?;
         let mut update = tx.prepare_cached(
             "UPDATE slots SET state = ?4, since = ?5, retries = ?6, last_run = ?7, last_run_seq = ?8, run_alive = ?9, \
              external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, last_event = ?15, \
-             collected = ?16, held = ?17, requested = ?18, asked_at = ?19, flow = ?21, late = ?22, check_value = ?23 \
+             collected = ?16, held = ?17, requested = ?18, asked_at = ?19, flow = ?21, late = ?22, again = ?23, \
+             check_value = ?24 \
              WHERE scheduled_at = ?1 AND workflow = ?2 AND key = ?3 AND kind = ?20",
         )?;
         for row in slots.iter().filter(|row| row.id.key.step().is_none()) {
@@ -417,12 +419,13 @@ impl Turn<'_> {
         steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let mut upsert = self.tx.prepare_cached(
             "INSERT INTO steps (workflow, key, state, since, retries, last_run, last_run_seq, run_alive, external_id, \
-             priority, backfill, due, said, last_event, collected, held, requested, asked_at, flow, late, check_value) \
-             VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?21, ?22, ?23) \
+             priority, backfill, due, said, last_event, collected, held, requested, asked_at, flow, late, again, \
+             check_value) \
+             VALUES (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?21, ?22, ?23, ?24) \
              ON CONFLICT (workflow, key) DO UPDATE SET state = ?4, since = ?5, retries = ?6, last_run = ?7, \
              last_run_seq = ?8, run_alive = ?9, external_id = ?10, priority = ?11, backfill = ?12, due = ?13, said = ?14, \
              last_event = ?15, collected = ?16, held = ?17, requested = ?18, asked_at = ?19, flow = ?21, late = ?22, \
-             check_value = ?23",
+             again = ?23, check_value = ?24",
         )?;
         for row in steps {
             let number = self.number(&row.id.workflow)?;
@@ -625,7 +628,9 @@ fn bind_and_execute_slot(
     row.text(slot.backfill.as_ref().map(|backfill| backfill.as_str()))?.number(millis(slot.due))?;
     row.number(i64::from(slot.said))?.number(column(slot.last_event))?.text(collected.as_deref())?;
     row.text(held.as_deref())?.number(i64::from(slot.requested))?.number(millis(slot.asked_at))?;
-    Ok(row.number(kind(key))?.text(flow.as_deref())?.number(millis(slot.late))?.check_value()?.execute()? > 0)
+    row.number(kind(key))?.text(flow.as_deref())?.number(millis(slot.late))?;
+    let again = Some(slot.again).filter(|again| *again > 0).map(i64::from);
+    Ok(row.number(again)?.check_value()?.execute()? > 0)
 }
 
 /// Binds the columns of a run that change while it is live.

@@ -35,6 +35,7 @@ const BEFORE: &str = "
     DROP TABLE steps;
     DROP TABLE followed;
     DROP TABLE reigns;
+    ALTER TABLE slots DROP COLUMN again;
     ALTER TABLE slots DROP COLUMN late;
     DROP TABLE trimmed;
     DROP TABLE slot_blocks;

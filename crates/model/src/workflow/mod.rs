@@ -43,7 +43,7 @@ use crate::key::SlotKey;
 use crate::parameter::Parameter;
 use crate::project::{ProjectName, former_member};
 use crate::ranges::Range;
-use crate::retry::RetryPolicy;
+use crate::retry::{OnUnknown, RetryPolicy};
 use crate::sharing::Shares;
 use crate::slot::Slot;
 use crate::time::schedule::{CronSchedule, Schedule};
@@ -180,6 +180,13 @@ impl Workflow {
         let is_function = |job: &Job| job.executor == FUNCTION;
         let steps = self.flow.iter().flat_map(|flow| &flow.steps);
         is_function(&self.job) || steps.into_iter().any(|step| is_function(&step.job))
+    }
+
+    /// Whether its slots, or those of its steps, are done again where an outcome is unknown.
+    #[must_use]
+    pub fn is_done_again(&self) -> bool {
+        let steps = self.flow.iter().flat_map(|flow| &flow.steps).map(|step| &step.retry);
+        std::iter::once(&self.retry).chain(steps).any(|retry| retry.on_unknown == OnUnknown::Again)
     }
 
     /// The sentence about a limit of zero, with which nothing would ever run. Celos's scripts may have one of them.

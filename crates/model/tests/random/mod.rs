@@ -241,7 +241,8 @@ pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
         (text(), any::<i64>()).prop_map(|(name, value)| SlotEvent::StepReady {
             inputs: serde_json::Map::from_iter([(name, value.into())])
         }),
-        (any::<u32>(), outcome(), moment()).prop_map(|(run, outcome, due)| SlotEvent::BackedOff { run, outcome, due }),
+        (any::<u32>(), outcome(), moment(), 0_u32..4)
+            .prop_map(|(run, outcome, due, again)| SlotEvent::BackedOff { run, outcome, due, again }),
         Just(SlotEvent::BackoffEnded),
         (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::Failed { run, outcome }),
         (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::RunEnded { run, outcome }),
@@ -542,7 +543,7 @@ fn constraint() -> BoxedStrategy<Constraint> {
 
 fn retry() -> BoxedStrategy<RetryPolicy> {
     let growth = prop::sample::select(vec![Growth::Fixed, Growth::Exponential]);
-    let on_unknown = prop::sample::select(vec![OnUnknown::Retry, OnUnknown::Fail]);
+    let on_unknown = prop::sample::select(vec![OnUnknown::Retry, OnUnknown::Fail, OnUnknown::Again]);
     (any::<u32>(), any::<u64>(), growth, any::<Option<u64>>(), any::<u8>(), on_unknown)
         .prop_map(|(count, delay_seconds, growth, cap_seconds, jitter_percent, on_unknown)| RetryPolicy {
             count,

@@ -41,7 +41,7 @@ pub(crate) fn events(run: u32) -> Vec<SlotEvent> {
         SlotEvent::Deferred { run, reason: "why".to_owned() },
         SlotEvent::Started { run, external_id: "x".to_owned() },
         SlotEvent::Succeeded { run },
-        SlotEvent::BackedOff { run, outcome: outcome.clone(), due: Timestamp::UNIX_EPOCH },
+        SlotEvent::BackedOff { run, outcome: outcome.clone(), due: Timestamp::UNIX_EPOCH, again: 0 },
         SlotEvent::BackoffEnded,
         SlotEvent::Failed { run, outcome: outcome.clone() },
         SlotEvent::Killed { by: Actor::person("ann"), reason: None },

@@ -77,10 +77,11 @@ pub(super) fn backfills(slots: &[PackedSlot]) -> Vec<&BackfillId> {
     found
 }
 
-/// Whether a slot can be in a block: it has succeeded by a run of its own, nothing of it is live, and its texts are short.
+/// Whether a slot can be in a block: it has succeeded by a run of its own, nothing of it is live, its texts are short, and it was not done
+/// again because an outcome was unknown, which is too rare for a column.
 pub(super) fn fits(slot: &PackedSlot) -> Result<bool, Fault> {
-    let PackedSlot { key, slot: Slot { state, last_run, run_alive, due, held, .. }, .. } = slot;
-    let is_done = !run_alive && due.is_none() && held.is_empty() && key.step().is_none();
+    let PackedSlot { key, slot: Slot { state, last_run, run_alive, due, held, again, .. }, .. } = slot;
+    let is_done = !run_alive && due.is_none() && held.is_empty() && *again == 0 && key.step().is_none();
     // One that was opened again is told from a new one by its runs.
     if *state != SlotState::Succeeded || *last_run == 0 || !is_done {
         return Ok(false);
@@ -353,6 +354,8 @@ mod tests {
         assert!(slots.iter().all(|slot| fits(slot).unwrap()));
         slots[0].key = SlotKey::Job("x".repeat(1024).into());
         assert!(!fits(&slots[0]).unwrap(), "a long text stays in a row");
+        slots[1].slot.again = 1;
+        assert!(!fits(&slots[1]).unwrap(), "what was done again stays in a row");
     }
 
     #[test]

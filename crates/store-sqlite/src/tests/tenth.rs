@@ -127,7 +127,7 @@ fn workflows_whose_runs_gave_outputs_say_so() {
         let gave = "UPDATE runs SET outputs = '{\"rows\":12}', check_value = NULL WHERE ended_at IS NOT NULL AND workflow = \
             (SELECT id FROM workflows WHERE name = 'wordcount-nyc')";
         assert!(conn.execute(gave, []).unwrap() > 0);
-        let newer = "DROP TABLE followed; DROP TABLE reigns; DROP TABLE trimmed; DROP TABLE slot_blocks; DROP TABLE backfill_blocks; ALTER TABLE slots DROP COLUMN late; ALTER TABLE steps DROP COLUMN late";
+        let newer = "DROP TABLE followed; DROP TABLE reigns; DROP TABLE trimmed; DROP TABLE slot_blocks; DROP TABLE backfill_blocks; ALTER TABLE slots DROP COLUMN late; ALTER TABLE steps DROP COLUMN late; ALTER TABLE slots DROP COLUMN again; ALTER TABLE steps DROP COLUMN again";
         conn.execute_batch(newer).unwrap();
         conn.pragma_update(None, "user_version", 18).unwrap();
     }

@@ -18,6 +18,9 @@ const DEADLINES: u32 = 2;
 /// The first form with turns that remove history.
 const TRIMS: u32 = 3;
 
+/// The first form with slots that are done again where an outcome is unknown.
+const AGAIN: u32 = 4;
+
 /// The bytes of an entry in a form.
 ///
 /// # Errors
@@ -35,9 +38,18 @@ pub(super) fn turn_bytes(form: u32, record: TurnRecord, commit: &Commit) -> Resu
     bytes_of(form.max(least_form(commit)), &StoredEntry::Turn(StoredTurn::of(record, commit)))
 }
 
-/// The oldest form that knows all that a turn has: definitions with deadlines, and what comes of them, are new in the second, and
-/// history that is removed in the third.
+/// The oldest form that knows all that a turn has: definitions with deadlines, and what comes of them, are new in the second, history that
+/// is removed in the third, and what is done again in the fourth.
 fn least_form(commit: &Commit) -> u32 {
+    let may_be_again = || commit.workflows.iter().any(|row| row.definition.is_done_again());
+    let was_again = || commit.slots.iter().any(|row| row.slot.again > 0);
+    let goes_again = || {
+        let again = |what: &SlotEvent| matches!(what, SlotEvent::BackedOff { again: 1.., .. });
+        commit.events.iter().any(|one| matches!(&one.event, Event::Slot { what, .. } if again(what)))
+    };
+    if may_be_again() || was_again() || goes_again() {
+        return AGAIN;
+    }
     if commit.trim.is_some() {
         return TRIMS;
     }

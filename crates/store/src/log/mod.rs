@@ -36,7 +36,7 @@ pub use status::{LogState, NodeStatus, RaiseError};
 
 /// The newest form of entries that this program reads and writes. It reads all forms up to this one. Whatever an older program would not
 /// read, such as a new kind of event, is a newer form.
-pub const FORM: u32 = 3;
+pub const FORM: u32 = 4;
 
 /// The holder of a lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

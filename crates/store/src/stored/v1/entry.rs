@@ -186,6 +186,8 @@ struct StoredSlot {
     #[serde(default, skip_serializing_if = "is_zero")]
     retries: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
+    again: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
     last_run: u32,
     #[serde(default, skip_serializing_if = "is_zero")]
     last_run_seq: u64,

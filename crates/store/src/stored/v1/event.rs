@@ -197,6 +197,8 @@ pub(crate) enum StoredSlotEvent {
         #[serde(with = "As::<StoredOutcome>")]
         outcome: Outcome,
         due: Timestamp,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        again: u32,
     },
     BackoffEnded,
     Failed {

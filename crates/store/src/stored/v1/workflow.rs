@@ -415,6 +415,7 @@ enum StoredGrowth {
 enum StoredOnUnknown {
     Retry,
     Fail,
+    Again,
 }
 
 /// A source: without its provenance if the file implies it.
