@@ -169,12 +169,16 @@ impl Core {
         let given_up = policy.gives_up(&outcome);
         let attempts = live.run.as_ref().and_then(|run| run.attempts);
         let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
-        if retry > retries || given_up || gone {
+        let again = policy.done_again(&outcome, live.slot.again);
+        // What was done again has used up no retry.
+        let is_used_up = again.is_none() && retry > retries.saturating_add(live.slot.again);
+        if is_used_up || given_up || gone {
             self.record_of_run(run, |run| SlotEvent::Failed { run, outcome: outcome.clone() });
             return;
         }
         let due = policy.due(retry, self.now, jitter_seed(run));
-        self.record_of_run(run, |run| SlotEvent::BackedOff { run, outcome: outcome.clone(), due });
+        let again = again.unwrap_or(0);
+        self.record_of_run(run, |run| SlotEvent::BackedOff { run, outcome: outcome.clone(), due, again });
     }
 }
 

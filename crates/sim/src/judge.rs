@@ -6,6 +6,7 @@ pub mod events;
 mod flows;
 pub mod jobs;
 mod outputs;
+mod unknown;
 mod waits;
 mod within;
 
@@ -227,6 +228,7 @@ fn log_holds(workload: &Workload, reader: &dyn Queries) -> Result<(BTreeMap<Slot
     outputs::hold(workload, reader, &log)?;
     let steps = flows::hold(reader, &log)?;
     let late = deadlines::hold(reader, &log)?;
+    unknown::hold(reader, &log)?;
     let mut paused: BTreeMap<&BackfillId, Timestamp> = BTreeMap::new();
     let mut slots: BTreeMap<SlotRef, Slot> = BTreeMap::new();
     for record in &log {

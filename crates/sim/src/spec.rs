@@ -40,13 +40,18 @@ use backfills::SpecBackfill;
 use catch_up::Plans;
 pub use within::{RunAnswer, SpecRequest};
 
+/// How often a slot is done again between two openings: said once more, lest both change together unseen.
+const MOST_AGAIN: u32 = 3;
+
 /// A slot in the specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpecSlot {
     /// Its state; queued slots and those with a live run.
     pub state: SlotState,
-    /// How many attempts failed since it was last opened.
+    /// How many attempts another followed since it was last opened.
     pub retries: u32,
+    /// How many of these were done again because their outcome was unknown.
+    pub again: u32,
     /// The number of its latest run.
     pub last_run: u32,
     /// Whether it has a live run, including one that was killed.
@@ -432,10 +437,10 @@ impl Spec {
             return None;
         }
         let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
-        let given_up = match outcome {
-            Outcome::Lost { .. } => true,
-            Outcome::Unknown { .. } => workflow.retry.on_unknown == OnUnknown::Fail,
-            _ => false,
+        let (given_up, is_again) = match (outcome, workflow.retry.on_unknown) {
+            (Outcome::Lost { .. }, _) | (Outcome::Unknown { .. }, OnUnknown::Fail) => (true, false),
+            (Outcome::Unknown { .. }, OnUnknown::Again) => (false, state.again < MOST_AGAIN),
+            _ => (false, false),
         };
         // The worker took the run that serves all slots of a batch.
         let attempts = self.taken.get(&leader.slot).and_then(|(_, attempts)| *attempts);
@@ -448,8 +453,9 @@ impl Spec {
             self.note_success(&run.slot);
             self.succeeded(&run.slot);
             Some((run.clone(), SlotState::Succeeded))
-        } else if state.retries < retries && !given_up && !gone {
+        } else if (is_again || state.retries - state.again < retries) && !given_up && !gone {
             state.retries += 1;
+            state.again += u32::from(is_again);
             state.state = SlotState::Backoff;
             state.due = Some(workflow.retry.due(state.retries, now, kelos_core::jitter_seed(leader)));
             None
@@ -588,6 +594,7 @@ impl SpecSlot {
         SpecSlot {
             state: SlotState::Waiting,
             retries: 0,
+            again: 0,
             last_run: 0,
             alive: false,
             leader: None,
@@ -607,7 +614,7 @@ impl SpecSlot {
 
     fn reopen(&mut self, priority: i32, backfill: Option<BackfillId>, now: Timestamp) {
         self.state = SlotState::Waiting;
-        self.retries = 0;
+        (self.retries, self.again) = (0, 0);
         self.priority = priority;
         self.backfill = backfill;
         self.requested = true;

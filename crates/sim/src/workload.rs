@@ -232,7 +232,7 @@ fn retry(rng: &mut Rng) -> RetryPolicy {
         growth: if rng.percent(50) { Growth::Fixed } else { Growth::Exponential },
         cap_seconds: rng.percent(50).then_some(1200),
         jitter_percent: if rng.percent(50) { 0 } else { 30 },
-        on_unknown: if rng.percent(50) { OnUnknown::Retry } else { OnUnknown::Fail },
+        on_unknown: *rng.pick(&[OnUnknown::Retry, OnUnknown::Fail, OnUnknown::Again]),
     }
 }
 

@@ -231,6 +231,7 @@ impl World {
             0..=13 => Outcome::Succeeded,
             14..=17 => failed("exited with status 1"),
             18 => Outcome::refused("not like this".to_owned()),
+            _ if (draw >> 16).is_multiple_of(4) => Outcome::Lost { reason: "it may go on".to_owned() },
             _ => Outcome::Unknown { reason: "lost sight of it".to_owned() },
         };
         (seconds(takes), outcome)

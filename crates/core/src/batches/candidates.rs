@@ -165,6 +165,6 @@ impl Row<'_> {
 
 /// Whether one run may serve both slots: they came to be in the same way, were given the same, and have failed as often.
 fn are_alike(one: &Slot, other: &Slot) -> bool {
-    (&one.backfill, one.priority, one.retries, one.arguments())
-        == (&other.backfill, other.priority, other.retries, other.arguments())
+    (&one.backfill, one.priority, one.retries, one.again, one.arguments())
+        == (&other.backfill, other.priority, other.retries, other.again, other.arguments())
 }

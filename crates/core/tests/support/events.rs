@@ -3,6 +3,7 @@
 use kelos_model::deadline::LocalDeadline;
 use kelos_model::form::FormError;
 use kelos_model::key::SlotRefError;
+use kelos_model::retry::OnUnknown;
 use kelos_model::time::Zone;
 use kelos_model::workflow::{CatchUp, Keys};
 use kelos_model::{Constraint, Deadline, Fact, Occurrence, Parameter, ParameterKind, Trigger, Workflow};
@@ -11,6 +12,15 @@ use serde_json::Value;
 /// Parses a trigger in the users' syntax.
 pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
     word.parse().map_err(|error: FormError| error.to_string())
+}
+
+/// What follows an outcome that nobody knows.
+pub(crate) fn on_unknown(word: &str) -> OnUnknown {
+    match word {
+        "fails" => OnUnknown::Fail,
+        "again" => OnUnknown::Again,
+        _ => OnUnknown::Retry,
+    }
 }
 
 /// Parses a constraint in the users' syntax.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use kelos_core::{FireRequest, RepeatStep, ResumeFlow, SignalFlow};
 use kelos_model::flow::{FLOW, ItemList, SignalWait};
+use kelos_model::retry::OnUnknown;
 use kelos_model::{Job, PoolId, PoolUse, RunName, SlotKey, Step, StepName, Workflow};
 use serde_json::{Map, Value};
 
 /// Adds a step, written `name`, then any of `:needed,needed`, `!handled,handled` (`!!` for at once), `*list`, `?signal/seconds`,
-/// `~retries`, `%pool/size`, `+label,label`
-/// and `{name=value,...}`.
+/// `~retries`, `~again` (what is unknown is done again), `%pool/size`, `+label,label` and `{name=value,...}`.
 pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String> {
     let (word, inputs) = word.split_once('{').map_or((word, None), |(word, inputs)| (word, Some(inputs)));
     let signs = [':', '!', '*', '?', '~', '%', '+'];
@@ -41,6 +41,7 @@ pub(crate) fn add_step(workflow: &mut Workflow, word: &str) -> Result<(), String
                 let size = size.parse().map_err(|_| "expected the size of a pool")?;
                 step.pools.push(PoolUse { pool, size, permits: 1, rate: None });
             }
+            '~' if part == "again" => step.retry.on_unknown = OnUnknown::Again,
             _ => step.retry.count = part.parse().map_err(|_| "expected a number of retries")?,
         }
     }

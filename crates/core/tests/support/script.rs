@@ -50,7 +50,7 @@ use kelos_model::backfill::BackfillMode;
 use kelos_model::jobs::{Direction, Feed, JobKeys};
 use kelos_model::probe::Verdict;
 use kelos_model::ranges::Range;
-use kelos_model::retry::{Growth, OnUnknown};
+use kelos_model::retry::Growth;
 use kelos_model::run::Report;
 use kelos_model::time::{Calendar, Cron, CronSchedule, Schedule, Zone, format_short, parse_instant};
 use kelos_model::workflow::{EventKeys, Job, Keys, Program, ProjectVersion, VersionError, WaitStart};
@@ -376,7 +376,7 @@ fn workflow(world: &mut World, words: &mut Script) -> Result<Arc<Workflow>, Stri
             "retry" => workflow.retry.count = words.number()?,
             "delay" => workflow.retry.delay_seconds = words.seconds()?,
             "doubling" => workflow.retry.growth = Growth::Exponential,
-            "unknown" => workflow.retry.on_unknown = on_unknown(&words.next("fails or retries")?),
+            "unknown" => workflow.retry.on_unknown = events::on_unknown(&words.next("fails, again or retries")?),
             "timeout" => workflow.wait_timeout_seconds = Some(words.seconds()?),
             "deadline" => workflow.deadline = Some(events::deadline(&words.next("a deadline")?)?),
             "opening" => workflow.wait_from = WaitStart::Opening,
@@ -424,10 +424,6 @@ fn calendar(word: &str) -> Result<Schedule, String> {
         None => Zone::parse(word).map(Calendar::daily).map_err(|error| error.to_string()),
     };
     calendar.map(Schedule::Calendar)
-}
-
-fn on_unknown(word: &str) -> OnUnknown {
-    if word == "fails" { OnUnknown::Fail } else { OnUnknown::Retry }
 }
 
 fn schedule(workflow: &mut Workflow) -> Result<&mut EventKeys, String> {

@@ -175,8 +175,11 @@ impl Words {
             SlotEvent::Withdrawn { run } => format!("#{run} withdrawn, queued again"),
             SlotEvent::Started { run, external_id } => format!("#{run} started as {external_id}"),
             SlotEvent::Succeeded { run } => format!("#{run} succeeded"),
-            SlotEvent::BackedOff { run, outcome, due } => {
+            SlotEvent::BackedOff { run, outcome, due, again: 0 } => {
                 format!("#{run} ended ({}), retry due {}", ended(outcome), self.time(*due))
+            }
+            SlotEvent::BackedOff { run, outcome, due, again } => {
+                format!("#{run} ended ({}), done again at {}, {again} of 3 times", ended(outcome), self.time(*due))
             }
             SlotEvent::BackoffEnded => "back-off ended".to_owned(),
             SlotEvent::Failed { run, outcome } => format!("#{run} ended ({}), failed", ended(outcome)),

@@ -13,11 +13,11 @@ use crate::workload::{Workload, schedules};
 /// A batch as the log has it.
 struct LoggedBatch {
     batch: Batch,
-    /// Its slots, with the backfill, the priority and the retries of each when it was dispatched, and what became of it since.
+    /// Its slots, with the backfill, the priority, the retries and how often it was done again of each when it was dispatched, and what became of it since.
     slots: BTreeMap<SlotRef, (Likeness, Vec<(Timestamp, String)>)>,
 }
 
-type Likeness = (Option<String>, i32, u32);
+type Likeness = (Option<String>, i32, u32, u32);
 
 /// The slots whose live runs leave the work to the run of another.
 pub(super) fn followers(
@@ -44,7 +44,7 @@ pub(super) fn hold(workload: &Workload, log: &[EventRecord]) -> Result<(), Strin
             if let Some((batch, slot)) = batch.as_ref().zip(folded.get(id)) {
                 let leader = batch.leader(&id.workflow);
                 of.insert(id.clone(), leader.clone());
-                let likeness = (slot.backfill.as_ref().map(ToString::to_string), slot.priority, slot.retries);
+                let likeness = (slot.backfill.as_ref().map(ToString::to_string), slot.priority, slot.retries, slot.again);
                 let logged = batches.entry(leader).or_insert(LoggedBatch { batch: *batch, slots: BTreeMap::new() });
                 logged.slots.insert(id.clone(), (likeness, vec![(record.at, "dispatched".to_owned())]));
             }

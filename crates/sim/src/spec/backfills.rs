@@ -124,7 +124,7 @@ impl Spec {
         let Some(row) = self.backfills.get_mut(id).filter(|row| !row.cancelled) else { return };
         (row.cancelled, row.paused) = (true, false);
         for (_, slot) in self.slots_of(id, |state| !state.is_final() && state != SlotState::Running) {
-            (slot.state, slot.retries) = (SlotState::Killed, 0);
+            (slot.state, slot.retries, slot.again) = (SlotState::Killed, 0, 0);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Spec {
         let ran = state.state == SlotState::Running;
         state.state = end;
         if end == SlotState::Killed {
-            state.retries = 0;
+            (state.retries, state.again) = (0, 0);
         }
         Some(run).filter(|_| ran && end == SlotState::Killed)
     }
@@ -79,7 +79,7 @@ impl Spec {
     fn are_alike(&self, id: &WorkflowId, one: Timestamp, other: Timestamp) -> bool {
         let likeness = |time| {
             let state = self.slots.get(&SlotRef::at(id.clone(), time))?;
-            Some((state.backfill.clone(), state.priority, state.retries))
+            Some((state.backfill.clone(), state.priority, state.retries, state.again))
         };
         likeness(one).is_some() && likeness(one) == likeness(other)
     }

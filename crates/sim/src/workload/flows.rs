@@ -162,7 +162,7 @@ fn hasty(rng: &mut Rng) -> RetryPolicy {
         growth: Growth::Fixed,
         cap_seconds: None,
         jitter_percent: 0,
-        on_unknown: if rng.percent(50) { OnUnknown::Retry } else { OnUnknown::Fail },
+        on_unknown: *rng.pick(&[OnUnknown::Retry, OnUnknown::Fail, OnUnknown::Again]),
     }
 }
 
