@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kelos_core::{Inspect, Inspection, WorkerWait};
 use kelos_model::event::{Event, Origin};
+use kelos_model::retry::MOST_AGAIN;
 use kelos_model::time::text;
 use kelos_model::workers::{Label, labels_in_words};
 use kelos_model::workflow::{DefinitionVersion, WaitStart, WorkflowRow};
@@ -546,13 +547,17 @@ fn decided(slot: &Slot, what: &SlotEvent, why: &Account, since: &str) -> String 
         SlotEvent::Recovered { run, failed } => {
             format!("run {run} succeeded at {since}, recovered from the failure of {}", listed(failed))
         }
-        SlotEvent::BackedOff { run, outcome, due } => {
-            format!(
-                "run {run} ended at {since}: {}; retry {} is due at {}",
-                failed_words(outcome),
-                slot.retries,
-                text::format_full(*due)
-            )
+        SlotEvent::BackedOff { run, outcome, due, again } => {
+            let (words, due) = (failed_words(outcome), text::format_full(*due));
+            let next = match again {
+                0 => format!("retry {} is due at {due}", slot.retries),
+                again => format!("done again at {due}, {again} of {MOST_AGAIN} times"),
+            };
+            format!("run {run} ended at {since}: {words}; {next}")
+        }
+        SlotEvent::Failed { run, outcome: outcome @ kelos_model::Outcome::Unknown { .. } } if slot.again > 0 => {
+            let (words, again) = (failed_words(outcome), count_words(slot.again));
+            format!("run {run} ended at {since}: {words}; it was done again {again}, and no retry is left")
         }
         SlotEvent::Failed { run, outcome } => {
             format!("run {run} ended at {since}: {}; no retry is left", failed_words(outcome))
@@ -599,6 +604,10 @@ fn opened_words(origin: &Origin, by: Option<&Actor>, reason: Option<&str>) -> St
         Origin::Signal => ", when the first signal for it came".to_owned(),
         Origin::Schedule | Origin::Feed | Origin::Backfill => String::new(),
     }
+}
+
+fn count_words(count: u32) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn failed_words(outcome: &kelos_model::Outcome) -> String {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kelos_model::SlotKey;
-use kelos_model::retry::{Growth, OnUnknown, RetryPolicy};
+use kelos_model::retry::{Growth, MOST_AGAIN, OnUnknown, RetryPolicy};
 use kelos_model::time::format_short;
 use kelos_model::time::schedule::{Fold, Gap, Schedule};
 
@@ -76,8 +76,10 @@ pub(super) fn retry(policy: &RetryPolicy) -> String {
         0 => "failed slots are not retried".to_owned(),
         count => format!("failed slots are retried up to {}, {}", times(count), wait(policy)),
     };
-    if policy.on_unknown == OnUnknown::Fail {
-        words += "; an unknown outcome counts as a failure";
+    match policy.on_unknown {
+        OnUnknown::Retry => {}
+        OnUnknown::Fail => words += "; an unknown outcome counts as a failure",
+        OnUnknown::Again => words += &format!("; what has an unknown outcome is done again, up to {}", times(MOST_AGAIN)),
     }
     words
 }
@@ -127,6 +129,9 @@ mod tests {
         let policy = RetryPolicy { count: 3, delay_seconds: 60, growth: Growth::Exponential, ..RetryPolicy::default() };
         assert_eq!(retry(&RetryPolicy::default()), "failed slots are not retried");
         assert_eq!(retry(&RetryPolicy::immediate(1)), "failed slots are retried up to once, at once");
+        let again = RetryPolicy { on_unknown: OnUnknown::Again, ..RetryPolicy::default() };
+        let words = "failed slots are not retried; what has an unknown outcome is done again, up to 3 times";
+        assert_eq!(retry(&again), words);
         assert_eq!(retry(&policy), "failed slots are retried up to 3 times, after 1 min, doubling each time");
     }
 }

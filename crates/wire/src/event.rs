@@ -431,6 +431,9 @@ pub enum SlotEventDto {
         outcome: OutcomeDto,
         /// When the retry is due.
         due: Instant,
+        /// How often it is done again by then because an outcome was unknown; left out where the attempt counts as failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<u32>,
     },
     Failed {
         run: u32,

@@ -146,8 +146,8 @@ impl From<SlotEvent> for Dto {
             SlotEvent::Withdrawn { run } => Dto::Withdrawn { run },
             SlotEvent::Started { run, external_id } => Dto::Started { run, external_id: shown(&external_id) },
             SlotEvent::Succeeded { run } => Dto::Succeeded { run },
-            SlotEvent::BackedOff { run, outcome, due } => {
-                Dto::BackedOff { run, outcome: outcome.into(), due: due.into() }
+            SlotEvent::BackedOff { run, outcome, due, again } => {
+                Dto::BackedOff { run, outcome: outcome.into(), due: due.into(), again: (again > 0).then_some(again) }
             }
             SlotEvent::Failed { run, outcome } => Dto::Failed { run, outcome: outcome.into() },
             SlotEvent::RunEnded { run, outcome } => Dto::RunEnded { run, outcome: outcome.into() },

@@ -6,6 +6,7 @@ pub use act::{Act, aborted, because};
 
 use kelos_model::arguments::text;
 use kelos_model::register::ACCESS_BUCKET;
+use kelos_model::retry::MOST_AGAIN;
 
 use crate::{
     AccessEventDto, BackfillEventDto, Code, EventBodyDto, EventDto, ExplanationDto, FactEventDto, RangeDto,
@@ -364,8 +365,12 @@ fn of_a_run(what: &SlotEventDto) -> Vec<String> {
         }
         S::Deferred { run, reason } => vec![number(run), reason.clone()],
         S::Started { run, external_id } => vec![number(run), format!("process {external_id}")],
-        S::BackedOff { run, outcome, due } => {
-            vec![number(run), outcome.text.clone(), format!("retry at {}", due.short())]
+        S::BackedOff { run, outcome, due, again } => {
+            let next = match again {
+                Some(again) => format!("done again at {}, {again} of {MOST_AGAIN} times", due.short()),
+                None => format!("retry at {}", due.short()),
+            };
+            vec![number(run), outcome.text.clone(), next]
         }
         S::Failed { run, outcome } | S::RunEnded { run, outcome } => vec![number(run), outcome.text.clone()],
         _ => Vec::new(),

@@ -313,7 +313,7 @@ pub struct RetryDto {
     pub cap_seconds: Option<u64>,
     /// The share of the delay, in percent, up to which it is shortened at random.
     pub jitter_percent: u8,
-    /// The handling of an unknown outcome: `retry` or `fail`.
+    /// The handling of an unknown outcome: `again`, `retry` or `fail`.
     pub on_unknown: Code,
 }
 
@@ -562,6 +562,7 @@ impl From<RetryPolicy> for RetryDto {
             on_unknown: match retry.on_unknown {
                 OnUnknown::Retry => "retry".into(),
                 OnUnknown::Fail => "fail".into(),
+                OnUnknown::Again => "again".into(),
             },
         }
     }

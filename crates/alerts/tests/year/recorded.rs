@@ -108,7 +108,7 @@ impl Recorder {
             13..=52 => self.repair(outcome),
             53 => {
                 let lost = Outcome::Lost { reason: "its worker is lost".to_owned() };
-                self.slot(&slot, SlotEvent::BackedOff { run: 1, outcome: lost, due: self.now });
+                self.slot(&slot, SlotEvent::BackedOff { run: 1, outcome: lost, due: self.now, again: 0 });
             }
             54 => self.workflow(name),
             55..=60 => self.resume(),

@@ -193,7 +193,7 @@ fn retries_and_their_back_off_are_on_the_path() {
     let mut log = Log::default();
     let outcome = Outcome::Failed { reason: "exited with status 1".to_owned(), exit_status: Some(1), code: None };
     log.plan(0, "w").look(0, "w", always()).start(0, "w", 1);
-    log.happen(2, "w", SlotEvent::BackedOff { run: 1, outcome, due: minute(12) });
+    log.happen(2, "w", SlotEvent::BackedOff { run: 1, outcome, due: minute(12), again: 0 });
     log.happen(12, "w", SlotEvent::BackoffEnded).look(12, "w", always()).happen(
         12,
         "w",

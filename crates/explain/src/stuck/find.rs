@@ -264,7 +264,7 @@ impl Search<'_> {
         let Some(row) = waiting.next() else { return Ok(None) };
         let usual = usual::lateness(self.reader, self.workflow)?;
         let due = usual::due(self.reader, self.workflow, row)?;
-        let attempts = u64::from(self.workflow.definition.retry.count) + 1;
+        let attempts = u64::from(self.workflow.definition.retry.count) + u64::from(row.slot.again) + 1;
         let runs = self.reader.slot_runs(&row.id)?;
         let outcome = runs.last().and_then(|run| run.outcome.as_ref()).map(|outcome| format!(": {outcome}"));
         let reason = format!("attempt {} of {attempts} failed{}", row.slot.retries, outcome.unwrap_or_default());

@@ -114,7 +114,7 @@ fn what_waits_to_be_tried_again_says_how_often_and_when() {
     let mut world = World::new(vec![row("w", |_| {})]);
     let slot = world.running("w", 1, 0);
     let due = at(1, 20);
-    world.happens(&slot, at(1, 4), SlotEvent::BackedOff { run: 1, outcome: failure(), due });
+    world.happens(&slot, at(1, 4), SlotEvent::BackedOff { run: 1, outcome: failure(), due, again: 0 });
     let rows = world.stuck(at(1, 5));
     assert_eq!(told(&rows), [(Kind::Backoff, "w@2016-01-01T01:00Z".to_owned(), 0, 0)]);
     assert_eq!((rows[0].next, rows[0].since), (Some(due), at(1, 4)));

@@ -213,7 +213,7 @@ fn happen(world: &mut World, draw: &mut Draw, id: &SlotRef) -> bool {
         SlotEvent::Released { run, request: 1 },
         SlotEvent::Withdrawn { run },
         SlotEvent::Succeeded { run },
-        SlotEvent::BackedOff { run, outcome: outcome.clone(), due },
+        SlotEvent::BackedOff { run, outcome: outcome.clone(), due, again: draw.below(3) as u32 },
         SlotEvent::BackoffEnded,
         SlotEvent::Failed { run, outcome: outcome.clone() },
         SlotEvent::Killed { by: by.clone(), reason: None },

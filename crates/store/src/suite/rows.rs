@@ -123,7 +123,7 @@ fn live_slots(world: &mut World, name: &str, from: i64) {
     }
     world.happen(&id(5), SlotEvent::Started { run: 1, external_id: "job_1".to_owned() });
     let outcome = Outcome::Unknown { reason: "?".to_owned() };
-    world.happen(&id(6), SlotEvent::BackedOff { run: 1, outcome, due: hour(500) });
+    world.happen(&id(6), SlotEvent::BackedOff { run: 1, outcome, due: hour(500), again: 1 });
     // Killed while its run is live: the slot is final, and live.
     world.plan(&id(7));
     world.happen(&id(7), SlotEvent::TriggerMet { explanation: explanation("ready") });
