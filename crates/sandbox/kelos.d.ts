@@ -96,10 +96,11 @@ interface Retry {
     /** The same as a fraction from 0 to 1. */
     jitter?: number;
     /**
-     * Whether a run with an unknown outcome counts as a failed attempt (default), or makes the slot fail without a retry. If a service certainly accepted
-     * a job and can't report on it, the slot always fails.
+     * What follows a run with an unknown outcome, as after a crash: it is done again up to three times without using up a retry (`"again"`, the default of
+     * commands in `kelos.workflow` and in steps of `kelos.flow`, unless `onLost` is `"end"`; for commands only), it counts as a failed attempt (`"retry"`,
+     * the default of all others), or the slot fails (`"fail"`). If the run may still be going on, the slot always fails.
      */
-    onUnknown?: "retry" | "fail";
+    onUnknown?: "again" | "retry" | "fail";
 }
 
 /** A person or a team. */
@@ -125,8 +126,8 @@ interface Parameter {
 
 /** The fields that both builders of workflows have. */
 /**
- * What happens to a run whose worker on another machine sends no heartbeat any more: once its lease is over it counts as a failed attempt (`"retry"`, the
- * default, unless `retry.onUnknown` says otherwise), or fails the slot at once (`"end"`). With `"wait 30m"` it goes on for so long without its worker, which may
+ * What happens to a run whose worker on another machine sends no heartbeat any more: once its lease is over its outcome is unknown (`"retry"`, the
+ * default: `retry.onUnknown` says what follows), or the slot fails at once (`"end"`). With `"wait 30m"` it goes on for so long without its worker, which may
  * come back to it.
  */
 type OnLost = "retry" | "end" | `wait ${number}${"s" | "m" | "h" | "d" | "w"}`;

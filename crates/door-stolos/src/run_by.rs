@@ -9,6 +9,7 @@ use jsonc_parser::common::Ranged;
 use kelos_model::flow::{FLOW, Flow};
 use kelos_model::jobs::{Feed, JobKeys, Kind};
 use kelos_model::parameter::Parameters;
+use kelos_model::retry::OnUnknown;
 use kelos_model::secret::DeclaredSecret;
 use kelos_model::shell::{Placeholders, ShellText, Trust, trust_of};
 use kelos_model::similar::mistyped;
@@ -353,7 +354,9 @@ impl<'a, 'v> App<'a, 'v> {
     /// The retry policy: `max_retry` is the number of attempts in all.
     pub(super) fn retry(&self, reading: &mut JsonReader<'a>) -> RetryPolicy {
         let attempts = self.get("max_retry").and_then(|value| reading.count(value, &self.what("max_retry"), 1));
-        RetryPolicy::immediate(attempts.unwrap_or(ATTEMPTS).saturating_sub(1))
+        // As in Stolos, a job whose worker was lost has failed.
+        let on_unknown = OnUnknown::Retry;
+        RetryPolicy { on_unknown, ..RetryPolicy::immediate(attempts.unwrap_or(ATTEMPTS).saturating_sub(1)) }
     }
 
     /// The most of its jobs that run at once; no limit if the app doesn't say.

@@ -265,11 +265,13 @@ function program(name, job, options = {}) {
     text(name, "celos.program: name", "PurchaseHistoryWorkflow");
     const where = `celos.program ${quote(name)}`;
     known(object(options, `${where}: options`, 'an object such as {description: "..."}'), PROGRAM_FIELDS, where);
+    const work = withWorkers(Made.tree("external service", job, `${where}: job`), options, where);
     const draft = {
         name,
-        job: withWorkers(Made.tree("external service", job, `${where}: job`), options, where),
+        job: work,
         kind: kindOf(options.kind, `${where}: kind`),
-        retry: retryOf(options, where),
+        // As in CDAP, a program that did not complete has failed.
+        retry: withUnknown(retryOf(options, where), work, "retry", where),
         pools: poolsOf(options.pools, `${where}: pools`),
         parameters: parametersOf(options.parameters, `${where}: parameters`),
         about: aboutOf(options, where),

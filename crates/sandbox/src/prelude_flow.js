@@ -188,6 +188,14 @@ function runStepsOn(options, steps, where) {
     }
 }
 
+/** Says of each step what follows an outcome nobody knows; what waits for a signal, or is done by others, has none of its own. */
+function knowEnds(steps, flow) {
+    for (const step of steps.filter(({ signal }) => signal === undefined)) {
+        const retry = step.retry || { count: 0 };
+        step.retry = ofStep(step.name, "retry", () => withUnknown(retry, step.job, usualOf(step.job), `${flow}: step ${quote(step.name)}`)) || retry;
+    }
+}
+
 /** Defines a flow; gives its name. */
 function flow(name, options) {
     const usage = 'kelos.flow("my-flow", {steps: {...}})';
@@ -203,6 +211,7 @@ function flow(name, options) {
     const steps = stepsOf(options.steps, where);
     if (options.runAs !== undefined) runStepsAs(userOf(options.runAs, `${where}: runAs`), steps);
     runStepsOn(options, steps, where);
+    knowEnds(steps, where);
     enter("kelos.flow", {
         ...timesOfFlow(options, where),
         ...draftOf(options, where),

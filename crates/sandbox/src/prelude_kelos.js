@@ -90,7 +90,7 @@ function workflow(name, options) {
     agreed(host.id(name), "kelos.workflow: name", "bad-name");
     const where = `kelos.workflow ${quote(name)}`;
     knownOfBuilder(object(options, where, BUILDER), where);
-    enter("kelos.workflow", {
+    const draft = {
         ...draftOf(options, where),
         ...waitOf(options, where),
         id: name,
@@ -99,7 +99,8 @@ function workflow(name, options) {
         trigger: zoned(triggerAfter(options, where), options.timeZone),
         job: withWorkers(jobOf(options, where), options, where),
         catchUp: catchUpOf(options.catchUp, where) || "latest",
-    });
+    };
+    enter("kelos.workflow", { ...draft, retry: withUnknown(draft.retry, draft.job, usualOf(draft.job), where) });
     return name;
 }
 

@@ -192,8 +192,22 @@ function retryOf(options, where) {
         }
         retry.jitterPercent = Math.round(given.jitter * 100);
     }
-    if (given.onUnknown !== undefined) retry.onUnknown = among(given.onUnknown, at("onUnknown"), ["retry", "fail"]);
+    if (given.onUnknown !== undefined) retry.onUnknown = among(given.onUnknown, at("onUnknown"), ["again", "retry", "fail"]);
     return retry;
+}
+
+/** A policy that says what follows an outcome nobody knows: `usual` if it said nothing. Only of commands it is known that the attempt before has ended. */
+function withUnknown(retry, job, usual, where) {
+    if (retry.onUnknown === "again" && job.executor !== "command") {
+        refuse(`${where}: retry.onUnknown: "again" is for commands, because what ${job.executor} has begun may go on: expected "retry" or "fail"`, "conflicting-options");
+    }
+    return { ...retry, onUnknown: retry.onUnknown || usual };
+}
+
+/** What follows an outcome nobody knows in Kelos's own builders: a command is done again, unless it must not be where its worker is lost. */
+function usualOf(job) {
+    if (job.executor !== "command") return "retry";
+    return job.onLost === "end" ? "fail" : "again";
 }
 
 function contactsOf(contacts, where) {
@@ -428,7 +442,7 @@ function define(options) {
     }
     agreed(host.id(options.id), "celos.defineWorkflow: id", "bad-name");
     const where = `celos.defineWorkflow ${quote(options.id)}`;
-    enter("celos.defineWorkflow", {
+    const draft = {
         id: options.id,
         schedule: zonedSchedule(required(options, "schedule", "schedule", where), options, where),
         concurrency: required(options, "schedulingStrategy", "scheduling strategy", where),
@@ -438,7 +452,9 @@ function define(options) {
         catchUp: catchUpOf(options.catchUp, where),
         waitTimeoutSeconds: waitTimeoutOf(options.waitTimeoutSeconds, `${where}: waitTimeoutSeconds`),
         waitTimeoutFrom: waitTimeoutFromOf(options, where),
-    });
+    };
+    // As in Celos, what is neither running nor successful has failed.
+    enter("celos.defineWorkflow", { ...draft, retry: withUnknown(draft.retry, draft.job, "retry", where) });
 }
 
 // --- the `celos` object ---
