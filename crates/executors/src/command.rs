@@ -130,7 +130,8 @@ impl Executor for CommandExecutor {
             match known {
                 Check::NotStarted if confirmed => {
                     let reason = "its start was confirmed, and its files are gone".to_owned();
-                    reports.run(&run, Report::Ended { outcome: Outcome::Unknown { reason } });
+                    // So is the way to its processes.
+                    reports.run(&run, Report::Ended { outcome: Outcome::Lost { reason } });
                 }
                 Check::NotStarted => reports.run(&run, Report::NeverStarted),
                 Check::Running { external_id } => {
@@ -194,6 +195,7 @@ pub(crate) fn outcome_of(exit: Exit) -> Outcome {
         local::Outcome::Killed => Outcome::Killed,
         local::Outcome::FailedToStart { error } => Outcome::refused(error),
         local::Outcome::Unknown { why } => Outcome::Unknown { reason: why },
+        local::Outcome::Lost { why } => Outcome::Lost { reason: why },
     }
 }
 

@@ -84,9 +84,9 @@ impl Outbox {
     }
 }
 
-/// Nobody can know how it ended, so nobody says that it failed.
+/// Nobody can know how it ended, so nobody says that it failed; and whoever took the order may still be working on it.
 fn gone() -> Outcome {
-    Outcome::Unknown { reason: "its order is gone from the outbox, and there is no answer".to_owned() }
+    Outcome::Lost { reason: "its order is gone from the outbox, and there is no answer".to_owned() }
 }
 
 impl Executor for Outbox {

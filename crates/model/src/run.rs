@@ -116,12 +116,13 @@ pub enum Outcome {
     },
     /// Ended on a person's word.
     Killed,
-    /// Its outcome can't be known.
+    /// Its outcome can't be known. Nothing of it runs any more, so that another attempt is alone.
     Unknown {
         /// The reason that its outcome can't be known.
         reason: String,
     },
-    /// It was begun for certain, and its outcome can't be known: another attempt could do the job twice, so none is made by itself.
+    /// It was begun for certain, its outcome can't be known, and it may still be running or is not to be done twice: no other attempt is made
+    /// by itself.
     Lost {
         /// The reason that its outcome can't be known.
         reason: String,

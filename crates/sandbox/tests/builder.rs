@@ -1,6 +1,7 @@
 //! `kelos.workflow`: the same definitions as `celos.defineWorkflow`, with defaults of its own.
 
 use kelos_model::Workflow;
+use kelos_model::retry::OnUnknown;
 use kelos_model::workflow::{CatchUp, Source, WaitStart};
 
 use crate::support::{Folder, ids};
@@ -104,7 +105,7 @@ fn both_builders_make_the_same_definition() {
             schedulingStrategy: celos.serialSchedulingStrategy(),
             trigger: celos.alwaysTrigger(),
             externalService: celos.commandExternalService({command: ["bin/extract", "${hour}"], cwd: "/srv", timeoutSeconds: 60}),
-            catchUp: "all"
+            catchUp: "all", retry: {count: 0, onUnknown: "again"}
         });
         celos.defineWorkflow({
             id: "load",
@@ -124,7 +125,7 @@ fn both_builders_make_the_same_definition() {
             schedulingStrategy: celos.serialSchedulingStrategy(),
             trigger: celos.successTrigger("load"),
             externalService: celos.commandExternalService({shell: "echo $day"}),
-            catchUp: "latest"
+            catchUp: "latest", retry: {count: 0, onUnknown: "again"}
         });"#;
     assert_eq!(defined(own), defined(celos));
 }
@@ -296,6 +297,44 @@ fn workers_are_named_by_labels_and_their_loss_has_a_treatment() {
     assert_eq!((said(&all[0].job), said(&all[1].job)), ("eu,gpu Wait(1800)".to_owned(), "gpu End".to_owned()));
     let steps = &all[2].flow.as_ref().expect("a flow").steps;
     assert_eq!(steps.iter().map(|step| said(&step.job)).collect::<Vec<_>>(), ["eu End", "gpu Retry", " Retry"]);
+}
+
+#[test]
+fn commands_are_done_again_after_a_crash_and_nothing_else_is() {
+    let text = r#"
+        const web = celos.httpExternalService({url: "http://x"});
+        const other = celos.externalService({executor: "outbox", settings: {}});
+        const command = celos.commandExternalService({command: ["true"]});
+        const common = {schedule: celos.cronSchedule("0 0 * * * ?"), schedulingStrategy: celos.serialSchedulingStrategy(), trigger: celos.alwaysTrigger()};
+        kelos.workflow("a", { schedule: "daily", shell: "true" });
+        kelos.workflow("b", { schedule: "daily", job: command, retry: {count: 2} });
+        kelos.workflow("c", { schedule: "daily", job: web });
+        kelos.workflow("d", { schedule: "daily", job: other, retry: {count: 2} });
+        kelos.workflow("e", { schedule: "daily", shell: "true", onLost: "end" });
+        kelos.workflow("f", { schedule: "daily", shell: "true", retry: {count: 2, onUnknown: "retry"} });
+        celos.defineWorkflow({ ...common, id: "g", externalService: command });
+        celos.defineWorkflow({ ...common, id: "h", externalService: command, retry: {count: 1, onUnknown: "again"} });
+        kelos.flow("i", { onLost: "end", steps: {
+            x: { shell: "true" }, y: { shell: "true", onLost: "retry" }, z: { job: web }, w: { signal: "go" } } });"#;
+    let all = defined(text);
+    let said: Vec<_> = all.iter().map(|one| one.retry.on_unknown).collect();
+    let (again, retry, fail) = (OnUnknown::Again, OnUnknown::Retry, OnUnknown::Fail);
+    assert_eq!(said, [again, again, retry, retry, fail, retry, retry, again, retry], "a flow has no attempts of its own");
+    let steps = &all[8].flow.as_ref().expect("a flow").steps;
+    assert_eq!(steps.iter().map(|step| step.retry.on_unknown).collect::<Vec<_>>(), [fail, again, retry, retry]);
+    let program = "celos.program('p', celos.commandExternalService({command: ['true']}));";
+    assert_eq!(defined(program)[0].retry.on_unknown, retry, "as in CDAP");
+}
+
+#[test]
+fn what_may_go_on_elsewhere_is_not_done_again_even_if_asked() {
+    let told = refused(
+        "schedule: 'daily', job: celos.httpExternalService({url: 'http://x'}), retry: {count: 0, onUnknown: 'again'}",
+    );
+    let expected = "retry.onUnknown: \"again\" is for commands, because what http has begun may go on: expected \"retry\" or \"fail\"";
+    assert!(told[0].contains(expected), "{told:?}");
+    let told = refused("schedule: 'daily', shell: 'true', retry: {count: 0, onUnknown: 'never'}");
+    assert!(told[0].contains("retry.onUnknown: expected \"again\""), "{told:?}");
 }
 
 #[test]

@@ -33,7 +33,8 @@ impl Executor for AbsentExecutor {
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         let report = match external_id {
             None => Report::NeverStarted,
-            Some(_) => Report::Ended { outcome: Outcome::Unknown { reason: self.reason.clone() } },
+            // Whoever began it may go on with it.
+            Some(_) => Report::Ended { outcome: Outcome::Lost { reason: self.reason.clone() } },
         };
         reports.run(run, report);
     }

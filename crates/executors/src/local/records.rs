@@ -122,9 +122,9 @@ impl Exit {
         self.outcome == Outcome::Exited { code: 0 }
     }
 
-    /// The end of a run that had started, and whose folder was removed or moved since.
+    /// The end of a run that had started, and whose folder was removed or moved since. Its processes can't be found without it.
     pub(crate) fn without_folder() -> Self {
-        let outcome = Outcome::Unknown { why: FOLDER_GONE.to_owned() };
+        let outcome = Outcome::Lost { why: FOLDER_GONE.to_owned() };
         Exit { outcome, started_at_ms: None, ended_at_ms: now_ms() }
     }
 }
@@ -152,9 +152,14 @@ pub enum Outcome {
         /// The error.
         error: String,
     },
-    /// The command did start, and its end isn't known.
+    /// The command did start, and its end isn't known. Nothing of it runs any more.
     Unknown {
         /// The reason for which it isn't known.
+        why: String,
+    },
+    /// The command did start, its end isn't known, and something of it may still be running.
+    Lost {
+        /// The reason for which nobody knows.
         why: String,
     },
 }

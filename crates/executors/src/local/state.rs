@@ -22,7 +22,8 @@ pub enum Check {
         /// See [`ShimRun::external_id`](super::ShimRun::external_id).
         external_id: String,
     },
-    /// It is over; the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown).
+    /// It is over, or nobody can know: the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown) or
+    /// [`Outcome::Lost`](super::Outcome::Lost).
     Ended(Exit),
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
         Ok(None) => return Ok(Look::NotStarted),
         // It is created whole, so only a damaged disk leads here; there is no known process to watch or to kill.
         Err(LocalError::BadRecord { source, .. }) => {
-            return settle(dir, Outcome::Unknown { why: format!("the claim of the run is damaged: {source}") });
+            return settle(dir, Outcome::Lost { why: format!("the claim of the run is damaged: {source}") });
         }
         Err(error) => return Err(error),
     };
@@ -77,7 +78,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
     let outcome = match tree.kill() {
         Ok(()) if dir.join(HARD_KILLED).exists() => Outcome::Killed,
         Ok(()) => Outcome::Unknown { why: SHIM_DIED.to_owned() },
-        Err(error) => Outcome::Unknown { why: format!("{SHIM_DIED}, and of the processes it left, {error}") },
+        Err(error) => Outcome::Lost { why: format!("{SHIM_DIED}, and of the processes it left, {error}") },
     };
     outputs::discard_of(dir, &tag);
     settle(dir, outcome)
@@ -86,6 +87,7 @@ pub(crate) fn look(dir: &Path) -> Result<Look, LocalError> {
 /// Reads the outcome. A damaged one is unknown.
 fn read_exit(dir: &Path) -> Result<Option<Exit>, LocalError> {
     match records::read(dir, EXIT) {
+        // It is written last, when the processes have ended.
         Err(LocalError::BadRecord { source, .. }) => {
             let outcome = Outcome::Unknown { why: format!("the record of its end is damaged: {source}") };
             Ok(Some(Exit { outcome, started_at_ms: None, ended_at_ms: records::now_ms() }))
@@ -191,7 +193,11 @@ mod tests {
         create_once(dir, EXIT, &exit).unwrap();
         let (noticed, harmless) = flip_bits(dir, &[CLAIM, SPEC, EXIT], |flip| match look(dir) {
             Ok(Look::Ended(read)) if read == exit => false,
-            Ok(Look::Ended(Exit { outcome: Outcome::Unknown { why }, .. })) if why.contains("damaged") => true,
+            Ok(Look::Ended(Exit { outcome: Outcome::Unknown { why } | Outcome::Lost { why }, .. }))
+                if why.contains("damaged") =>
+            {
+                true
+            }
             Ok(other) => panic!("{flip}: {:?}", other.into_check()),
             Err(error) => panic!("{flip}: {error}"),
         });
@@ -208,7 +214,7 @@ mod tests {
         let truth = external_id(Some(shim), Some(shim));
         let (noticed, _) = flip_bits(dir, &[CLAIM], |flip| match look(dir) {
             Ok(Look::Running { shim: read, external_id }) if read == shim && external_id == truth => false,
-            Ok(Look::Ended(Exit { outcome: Outcome::Unknown { why }, .. })) if why.contains("damaged") => {
+            Ok(Look::Ended(Exit { outcome: Outcome::Lost { why }, .. })) if why.contains("damaged") => {
                 fs::remove_file(dir.join(EXIT)).unwrap();
                 true
             }

@@ -213,6 +213,7 @@ impl Supervisor {
                 let give_up = *self.give_up.get_or_insert(now + GIVE_UP);
                 if now >= give_up {
                     self.log.complain("failed to kill all processes of the run");
+                    self.stopped = self.stopped.take().map(with_processes_left);
                     return false;
                 }
                 self.kill();
@@ -345,5 +346,13 @@ impl Supervisor {
             (None, Some(signal)) => Outcome::Signalled { signal },
             (None, None) => Outcome::Unknown { why: format!("the command ended with the status {status:?}") },
         }
+    }
+}
+
+/// The outcome of a command whose processes could not all be killed.
+fn with_processes_left(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown { why } => Outcome::Lost { why },
+        known => known,
     }
 }

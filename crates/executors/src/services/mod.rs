@@ -264,10 +264,11 @@ fn never_taken(doubtful: bool) -> Outcome {
         return Outcome::Killed;
     }
     let reason = "it was given up while nobody knew whether the service had taken it".to_owned();
-    Outcome::Unknown { reason }
+    Outcome::Lost { reason }
 }
 
 fn unreadable() -> Report {
+    // The service took it, and may go on with it.
     let reason = "what the service called it can't be read any more".to_owned();
-    Report::Ended { outcome: Outcome::Unknown { reason } }
+    Report::Ended { outcome: Outcome::Lost { reason } }
 }

@@ -194,5 +194,5 @@ impl<'a> Watch<'a> {
 
 fn given_up() -> Outcome {
     let reason = "it was given up: the job has no `cancel`, so the service may go on with it".to_owned();
-    Outcome::Unknown { reason }
+    Outcome::Lost { reason }
 }

@@ -198,6 +198,7 @@ impl State {
                     let what = match what {
                         Report::NeverStarted if is_cancelled => KILLED,
                         Report::NeverStarted if was_confirmed => {
+                            // A command ends with its folder, and a machine that is gone with all that ran on it.
                             let reason = "its worker finds no trace of it".to_owned();
                             Report::Ended { outcome: Outcome::Unknown { reason } }
                         }

@@ -55,7 +55,7 @@ impl Executor for Hub {
         let (launcher, run) = (self.inner.launcher.clone(), run.clone());
         self.inner.runtime.spawn(async move {
             let ended = verdict::end(&launcher, &run, "killed").await;
-            let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } });
+            let killed = matches!(ended, Report::Ended { outcome: Outcome::Unknown { .. } | Outcome::Lost { .. } });
             reports.run(&run, if killed { Report::Ended { outcome: Outcome::Killed } } else { ended });
         });
     }
