@@ -3,6 +3,7 @@
 mod broken_databases;
 mod deletions;
 mod embed;
+mod embed_crash;
 mod embed_cuttle;
 mod embed_flows;
 mod embed_history;

@@ -152,9 +152,9 @@ impl JobDraft {
 
     /// Mistakes of what acts only where a server hands runs to workers, for a project whose scheduler is in this program.
     pub(super) fn of_workers(&self) -> Vec<Mistake> {
-        let hint = "leave `runs_on` and `on_lost` out, or run the project for a server: `.work_for(url)`";
+        let hint = "leave `runs_on` and the wait of `on_lost` out, or run the project for a server: `.work_for(url)`";
         let words = "its runs are placed on workers, and this program runs all of them itself";
-        let own = (!self.placement.is_empty()).then(|| self.mistake(words).hint(hint));
+        let own = self.placement.is_of_workers().then(|| self.mistake(words).hint(hint));
         let part = match &self.work {
             Work::Flow(part) => Some(part),
             Work::Function(_) => None,
@@ -218,9 +218,9 @@ impl JobDraft {
         }
         let Some(keys) = keys.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
         let catch_up = keys.schedule().map(|_| self.catch_up);
-        let job = match &flow {
-            Some(_) => kelos_model::Job::new(FLOW, Map::new()),
-            None => self.placement.job(),
+        let (job, retry) = match &flow {
+            Some(_) => (kelos_model::Job::new(FLOW, Map::new()), self.retry.policy()),
+            None => (self.placement.job(), self.placement.policy(self.retry)),
         };
         let line = self.place.line();
         let workflow = Workflow {
@@ -233,7 +233,7 @@ impl JobDraft {
             deadline: self.deadline.clone(),
             pools,
             within,
-            retry: self.retry.policy(),
+            retry,
             catch_up,
             flow,
             version: own_version.or_else(|| version.cloned()),

@@ -127,8 +127,8 @@ impl Flow {
         self
     }
 
-    /// The treatment of the runs of its steps when the program that has one is lost. For projects that
-    /// work for a server by `Project::work_for`.
+    /// The treatment of the runs of its steps when the program that has one is lost or killed: they are done again, three times at most.
+    /// With `LossPolicy::End` the step fails. A wait is for projects that work for a server by `Project::work_for`.
     ///
     /// ```
     /// # use kelos::embed::{Part, flow};

@@ -269,7 +269,7 @@ impl<I> Job<I> {
         self
     }
 
-    /// The treatment of its run when the program that has it is lost. For projects that work for a server by `Project::work_for`.
+    /// The treatment of its run when the program that has it is lost or killed: done again up to three times, or with `LossPolicy::End` failed.
     ///
     /// ```
     /// # use kelos::embed::{Context, job};

@@ -1,13 +1,15 @@
-//! The workers that may run a job, and the treatment of its run when its worker is lost.
+//! The workers that may run a job, and the treatment of its run when its worker or its program is lost.
 
 use std::collections::BTreeSet;
 
-use kelos_model::Job;
+use kelos_model::retry::OnUnknown;
 use kelos_model::workers::{Label, LossPolicy, MOST_LABELS};
+use kelos_model::{Job, RetryPolicy};
 use serde_json::Map;
 
 use super::function::FUNCTION;
 use super::mistakes::Mistake;
+use super::retry::Retry;
 
 /// The labels that a job needs, and its policy for lost workers, as they were given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +19,18 @@ pub(super) struct Placement {
 }
 
 impl Placement {
+    /// Whether it acts only where a server hands runs to workers: it names labels, or a time for which a worker is waited for.
+    pub(super) fn is_of_workers(&self) -> bool {
+        !self.labels.is_empty() || matches!(self.on_lost, Some(LossPolicy::Wait(_)))
+    }
+
+    /// The retries of such a job: what is unknown because its program was killed is done again, unless it must not be done twice.
+    pub(super) fn policy(&self, retry: Retry) -> RetryPolicy {
+        let is_last = self.on_lost == Some(LossPolicy::End);
+        let on_unknown = if is_last { OnUnknown::Fail } else { OnUnknown::Again };
+        RetryPolicy { on_unknown, ..retry.policy() }
+    }
+
     /// Whether nothing was said.
     pub(super) fn is_empty(&self) -> bool {
         *self == Placement::default()

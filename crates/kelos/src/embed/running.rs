@@ -115,7 +115,7 @@ impl EndedSlot {
 ///
 /// It ends with [`RunningProject::stop`], which gives live functions time to end. One that is dropped ends, too: its functions are dropped,
 /// and run again at the next start of a project in the same folder, without using up a retry. A program that is killed leaves them for the
-/// next start to find: their attempts then count as failed.
+/// next start to find: they are run again then, too, up to three times, unless [`on_lost`](super::Step::on_lost) says otherwise.
 ///
 /// ```
 /// # use kelos::embed::{Context, Project, job};

@@ -59,7 +59,7 @@ impl StepCheck<'_> {
                 mistakes.extend(draft.placement.mistakes(words));
                 let function = Step::new(name, draft.placement.job());
                 let signals = draft.signals.iter().map(|signal| signal.name.clone()).collect();
-                Step { retry: draft.retry.policy(), pools, within, signals, ..function }
+                Step { retry: draft.placement.policy(draft.retry), pools, within, signals, ..function }
             }
             StepWork::Signal(signal) => {
                 let within_seconds = draft.wait.map(|wait| wait.as_secs());

@@ -149,9 +149,9 @@ impl Part {
         self.0.nodes().iter().filter(|node| node.step.is_of_period).map(|node| node.step.id.as_str())
     }
 
-    /// The steps that say which workers may run them.
+    /// The steps that say which workers may run them, or how long they are waited for.
     pub(in crate::embed) fn with_placement(&self) -> impl Iterator<Item = &str> {
-        let placed = self.0.nodes().iter().filter(|node| !node.step.placement.is_empty());
+        let placed = self.0.nodes().iter().filter(|node| node.step.placement.is_of_workers());
         placed.map(|node| node.step.id.as_str())
     }
 

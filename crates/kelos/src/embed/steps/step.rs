@@ -284,7 +284,8 @@ impl Step {
         self
     }
 
-    /// The treatment of its run when the program that has it is lost. For projects that work for a server.
+    /// The treatment of its run when the program that has it is lost or killed: it is done again, three times at most. With `LossPolicy::End`
+    /// it fails. A wait is for projects that work for a server.
     ///
     /// ```
     /// # use kelos::embed::{Context, step};
