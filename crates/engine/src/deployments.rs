@@ -39,15 +39,21 @@ impl DefinitionSets {
         self.0.iter().flat_map(|one| one.sources.clone()).collect()
     }
 
-    /// The inputs with the definitions of those provenances, and with the projects that are deployed.
+    /// The inputs with the definitions of those provenances, and with the projects that are deployed. Where `knows_again` is false they are
+    /// such as older programs can read.
     pub(super) fn inputs(
         &self,
         wanted: impl Fn(Provenance) -> bool,
         reader: &dyn Queries,
+        knows_again: bool,
     ) -> Result<Vec<Input>, StoreError> {
+        let known = |one: &Arc<Workflow>| match knows_again || !one.is_done_again() {
+            true => one.clone(),
+            false => Arc::new(one.never_again()),
+        };
         let input = |one: &Definitions| {
             let deployed = deployed(one, reader)?;
-            Ok(Input::Definitions { provenance: one.provenance, all: one.all.clone(), deployed })
+            Ok(Input::Definitions { provenance: one.provenance, all: one.all.iter().map(known).collect(), deployed })
         };
         self.0.iter().filter(|one| wanted(one.provenance)).map(input).collect()
     }

@@ -333,7 +333,7 @@ impl Leader {
     /// The inputs with the definitions of all provenances, or of some.
     fn definitions(&self, turns: &mut Turns, wanted: impl Fn(Provenance) -> bool) -> Result<Vec<Input>, StoreError> {
         turns.set_sources(self.definitions.sources());
-        self.definitions.inputs(wanted, &*self.parts.store.reader())
+        self.definitions.inputs(wanted, &*self.parts.store.reader(), self.parts.store.knows_again())
     }
 
     fn lead(&mut self, lease: Lease) -> ExitReason {

@@ -82,6 +82,10 @@ impl Journal for TimedJournal<'_> {
         self.journal.reads_back()
     }
 
+    fn knows_again(&self) -> bool {
+        self.journal.knows_again()
+    }
+
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         let began = Instant::now();
         let outcome = self.journal.commit(lease, commit);

@@ -146,7 +146,10 @@ mod tests {
     fn what_is_unknown_is_done_again_three_times_and_nothing_else_is() {
         let (unknown, lost) = (Outcome::Unknown { reason: "?".to_owned() }, Outcome::Lost { reason: "?".to_owned() });
         let policy = RetryPolicy { on_unknown: OnUnknown::Again, ..RetryPolicy::default() };
-        assert_eq!([0, 1, 2, 3, 4].map(|before| policy.done_again(&unknown, before)), [Some(1), Some(2), Some(3), None, None]);
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|before| policy.done_again(&unknown, before)),
+            [Some(1), Some(2), Some(3), None, None]
+        );
         for outcome in [lost, Outcome::Killed, Outcome::refused("no")] {
             assert_eq!(policy.done_again(&outcome, 0), None, "{outcome}");
         }

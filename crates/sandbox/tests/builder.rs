@@ -319,7 +319,11 @@ fn commands_are_done_again_after_a_crash_and_nothing_else_is() {
     let all = defined(text);
     let said: Vec<_> = all.iter().map(|one| one.retry.on_unknown).collect();
     let (again, retry, fail) = (OnUnknown::Again, OnUnknown::Retry, OnUnknown::Fail);
-    assert_eq!(said, [again, again, retry, retry, fail, retry, retry, again, retry], "a flow has no attempts of its own");
+    assert_eq!(
+        said,
+        [again, again, retry, retry, fail, retry, retry, again, retry],
+        "a flow has no attempts of its own"
+    );
     let steps = &all[8].flow.as_ref().expect("a flow").steps;
     assert_eq!(steps.iter().map(|step| step.retry.on_unknown).collect::<Vec<_>>(), [fail, again, retry, retry]);
     let program = "celos.program('p', celos.commandExternalService({command: ['true']}));";

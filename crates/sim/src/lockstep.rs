@@ -360,7 +360,8 @@ impl Pair {
                 && found.priority == wanted.priority
                 && within::are_same(&found.held, &wanted.requests)
                 && has_collected(found.collected.as_deref(), wanted.collected.as_ref())
-                && ((found.retries, found.again) == (wanted.retries, wanted.again) || wanted.state == SlotState::Killed);
+                && ((found.retries, found.again) == (wanted.retries, wanted.again)
+                    || wanted.state == SlotState::Killed);
             if !same {
                 let runs: Vec<Run> = reader.slot_runs(id).unwrap_or_default();
                 return Err(format!(

@@ -124,6 +124,12 @@ pub trait Journal: StoredState {
         ReadBack::Values
     }
 
+    /// Whether definitions may say that a slot is done again where an outcome is unknown. A log of several machines that is written in an
+    /// older form has none that do: programs of before could not follow it.
+    fn knows_again(&self) -> bool {
+        true
+    }
+
     /// Writes a turn durably: all of it or nothing.
     ///
     /// # Errors

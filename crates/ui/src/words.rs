@@ -79,7 +79,9 @@ pub(super) fn retry(policy: &RetryPolicy) -> String {
     match policy.on_unknown {
         OnUnknown::Retry => {}
         OnUnknown::Fail => words += "; an unknown outcome counts as a failure",
-        OnUnknown::Again => words += &format!("; what has an unknown outcome is done again, up to {}", times(MOST_AGAIN)),
+        OnUnknown::Again => {
+            words += &format!("; what has an unknown outcome is done again, up to {}", times(MOST_AGAIN))
+        }
     }
     words
 }

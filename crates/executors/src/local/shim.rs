@@ -248,10 +248,9 @@ fn write_exit(dir: &Path, exit: &Exit, voice: &PipeWriter, folder: &FolderWatch)
 /// The outcome of a run whose folder is gone. One that was cancelled was cancelled.
 fn without_folder(exit: &Exit) -> Exit {
     let outcome = match &exit.outcome {
-        known @ (Outcome::Killed
-        | Outcome::FailedToStart { .. }
-        | Outcome::Unknown { .. }
-        | Outcome::Lost { .. }) => known.clone(),
+        known @ (Outcome::Killed | Outcome::FailedToStart { .. } | Outcome::Unknown { .. } | Outcome::Lost { .. }) => {
+            known.clone()
+        }
         _ => Outcome::Unknown { why: FOLDER_GONE.to_owned() },
     };
     Exit { outcome, ..exit.clone() }

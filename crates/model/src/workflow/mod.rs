@@ -189,6 +189,22 @@ impl Workflow {
         std::iter::once(&self.retry).chain(steps).any(|retry| retry.on_unknown == OnUnknown::Again)
     }
 
+    /// The same where nothing is done again: an unknown outcome counts as a failed attempt.
+    #[must_use]
+    pub fn never_again(&self) -> Workflow {
+        let never = |retry: &mut RetryPolicy| {
+            if retry.on_unknown == OnUnknown::Again {
+                retry.on_unknown = OnUnknown::Retry;
+            }
+        };
+        let mut workflow = self.clone();
+        never(&mut workflow.retry);
+        if let Some(flow) = &mut workflow.flow {
+            Arc::make_mut(flow).steps.iter_mut().for_each(|step| never(&mut step.retry));
+        }
+        workflow
+    }
+
     /// The sentence about a limit of zero, with which nothing would ever run. Celos's scripts may have one of them.
     #[must_use]
     pub fn limit_of_zero(&self) -> Option<String> {

@@ -241,8 +241,12 @@ pub(crate) fn running() -> impl Strategy<Value = SlotEvent> {
         (text(), any::<i64>()).prop_map(|(name, value)| SlotEvent::StepReady {
             inputs: serde_json::Map::from_iter([(name, value.into())])
         }),
-        (any::<u32>(), outcome(), moment(), 0_u32..4)
-            .prop_map(|(run, outcome, due, again)| SlotEvent::BackedOff { run, outcome, due, again }),
+        (any::<u32>(), outcome(), moment(), 0_u32..4).prop_map(|(run, outcome, due, again)| SlotEvent::BackedOff {
+            run,
+            outcome,
+            due,
+            again
+        }),
         Just(SlotEvent::BackoffEnded),
         (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::Failed { run, outcome }),
         (any::<u32>(), outcome()).prop_map(|(run, outcome)| SlotEvent::RunEnded { run, outcome }),

@@ -44,7 +44,8 @@ pub(super) fn hold(workload: &Workload, log: &[EventRecord]) -> Result<(), Strin
             if let Some((batch, slot)) = batch.as_ref().zip(folded.get(id)) {
                 let leader = batch.leader(&id.workflow);
                 of.insert(id.clone(), leader.clone());
-                let likeness = (slot.backfill.as_ref().map(ToString::to_string), slot.priority, slot.retries, slot.again);
+                let likeness =
+                    (slot.backfill.as_ref().map(ToString::to_string), slot.priority, slot.retries, slot.again);
                 let logged = batches.entry(leader).or_insert(LoggedBatch { batch: *batch, slots: BTreeMap::new() });
                 logged.slots.insert(id.clone(), (likeness, vec![(record.at, "dispatched".to_owned())]));
             }

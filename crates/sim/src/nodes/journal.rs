@@ -76,6 +76,10 @@ impl Journal for NodeJournal {
         ReadBack::Whole
     }
 
+    fn knows_again(&self) -> bool {
+        self.inner.knows_again()
+    }
+
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
         self.inner.commit(lease, commit)
     }

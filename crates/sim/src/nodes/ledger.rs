@@ -3,11 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
-use kelos_store::log::{EntryBody, LocalState, LogEntry, Reign, form_of, read_entry};
+use kelos_store::log::{EntryBody, FORM, LocalState, LogEntry, Reign, form_of, read_entry};
 use kelos_store::{MemoryStore, StoreError, StoredState, TurnRecord};
 
 /// The form of entries that the newer of two programs knows.
-pub(super) const NEWEST: u32 = 2;
+pub(super) const NEWEST: u32 = FORM;
 
 /// All that was ever written to the log, trimmed or not, and what nodes made of it.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use kelos_engine::turn::{Remedy, TurnError, Turns};
 use kelos_model::jobs::Relation;
 use kelos_model::run::Report;
 use kelos_model::workflow::Provenance;
-use kelos_model::{Actor, Probe, RunId, SlotRef, WorkflowId};
+use kelos_model::{Actor, Probe, RunId, SlotRef, Workflow, WorkflowId};
 use kelos_store::{Journal, Lease, MemoryDisk, PageRequest, SlotFilter, StoreError, StoredState};
 
 use super::handle::NodeHandle;
@@ -190,7 +190,10 @@ impl Reign<'_> {
         let reader = self.journal.reader();
         let digest = |project: &str| reader.register(DEPLOYMENTS, project).ok()??.as_str().map(str::to_owned);
         let deployed = workload.deployed(*at, digest);
-        Some(Input::Definitions { provenance: Provenance::File, all: all.clone(), deployed })
+        // As the engine does: a log in an older form says of nothing that it is done again.
+        let knows_again = self.journal.knows_again();
+        let known = |one: &Arc<Workflow>| if knows_again { one.clone() } else { Arc::new(one.never_again()) };
+        Some(Input::Definitions { provenance: Provenance::File, all: all.iter().map(known).collect(), deployed })
     }
 
     /// The true time of the next event, if the scheduler is due at a moment of its clock.

@@ -19,7 +19,7 @@ const DEADLINES: u32 = 2;
 const TRIMS: u32 = 3;
 
 /// The first form with slots that are done again where an outcome is unknown.
-const AGAIN: u32 = 4;
+pub(super) const AGAIN: u32 = 4;
 
 /// The bytes of an entry in a form.
 ///

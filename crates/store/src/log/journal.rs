@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kelos_model::{FactKey, Recall, Run};
 
 use super::candidate::WallClock;
-use super::entry::{EntryBody, Reign, entry_bytes, turn_bytes};
+use super::entry::{AGAIN, EntryBody, Reign, entry_bytes, turn_bytes};
 use super::keeper::{HeldLease, Keeper, KeeperParts, LeaseTiming, LeaseView, Monotonic};
 use super::patient::PatientLog;
 use super::replica::{Follower, Replica, SnapshotPolicy, Snapshots, medium, spawn};
@@ -376,6 +376,10 @@ impl<S: LocalState + 'static> Journal for LogJournal<S> {
 
     fn stand_by_millis(&self) -> u64 {
         50
+    }
+
+    fn knows_again(&self) -> bool {
+        self.writes >= AGAIN
     }
 
     fn commit(&mut self, lease: Lease, commit: &Commit) -> Result<(), StoreError> {
