@@ -4,10 +4,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{FailureCode, Outcome};
-use crate::workers::FUNCTION;
-
-/// The executor of commands.
-const COMMAND: &str = "command";
 
 /// The growth of the wait from one retry to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,13 +32,6 @@ pub enum OnUnknown {
 
 /// How often attempts with an unknown outcome are done again between two openings of a slot.
 pub const MOST_AGAIN: u32 = 3;
-
-/// Whether attempts of an executor are unknown only once nothing of them can be running: commands, and functions of a program. All others
-/// go on in places that nobody here can look into.
-#[must_use]
-pub fn is_fenced(executor: &str) -> bool {
-    [COMMAND, FUNCTION].contains(&executor)
-}
 
 /// The retry policy of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -156,8 +145,6 @@ mod tests {
         for on_unknown in [OnUnknown::Retry, OnUnknown::Fail] {
             assert_eq!(RetryPolicy { on_unknown, ..policy }.done_again(&unknown, 0), None, "{on_unknown:?}");
         }
-        assert!(is_fenced("command") && is_fenced("function"));
-        assert!(!["http", "oozie", "spark", "kafka", "outbox"].into_iter().any(is_fenced));
     }
 
     #[test]
