@@ -6,6 +6,7 @@ use kelos_core::{
     ChangeSchedule, Command, Config, DeleteSchedules, Disable, Enable, FireRequest, Input, Inspect, Request, Tell,
 };
 use kelos_engine::turn::Turns;
+use kelos_model::retry::OnUnknown;
 use kelos_model::run::Report;
 use kelos_model::time::Window;
 use kelos_model::time::{Firing, Schedule, Zone};
@@ -362,4 +363,28 @@ fn counts_are_those_of_the_moment_although_looks_leave_no_lines() {
     let history = world.store.reader().history(&world.known(&slot("11:00:00"))).unwrap();
     let looked = |record: &&EventRecord| matches!(record.event, Event::Slot { what: SlotEvent::Looked { .. }, .. });
     assert_eq!(history.iter().filter(looked).count(), 1);
+}
+
+#[test]
+fn what_is_done_again_after_a_crash_says_how_often_it_may_be() {
+    let retry = RetryPolicy { delay_seconds: 60, on_unknown: OnUnknown::Again, ..RetryPolicy::default() };
+    let mut world = World::of(Workflow { retry, ..schedule(partitions(1), Vec::new()) });
+    world.tell(1);
+    let id = slot("10:00:00");
+    let unknown =
+        || Report::Ended { outcome: Outcome::Unknown { reason: "the program that did it has ended".to_owned() } };
+    for (number, minute) in [(1, 0), (2, 1), (3, 2)] {
+        world.report(&id, number, Report::Started { external_id: "7".to_owned() }).report(&id, number, unknown());
+        let expected = format!(
+            "run {number} ended at 2026-11-21T10:0{minute}Z: its outcome is unknown (the program that did it has ended); \
+             done again at 2026-11-21T10:0{next}Z, {number} of 3 times",
+            next = minute + 1,
+        );
+        world.says("10:00:00", &expected);
+        world.at(&format!("10:0{}:00", minute + 1));
+    }
+    world.report(&id, 4, Report::Started { external_id: "7".to_owned() }).report(&id, 4, unknown());
+    let expected = "run 4 ended at 2026-11-21T10:03Z: its outcome is unknown (the program that did it has ended); it was done again 3 times, \
+                    and no retry is left";
+    world.says("10:00:00", expected);
 }
