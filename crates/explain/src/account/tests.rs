@@ -368,7 +368,9 @@ fn counts_are_those_of_the_moment_although_looks_leave_no_lines() {
 #[test]
 fn what_is_done_again_after_a_crash_says_how_often_it_may_be() {
     let retry = RetryPolicy { delay_seconds: 60, on_unknown: OnUnknown::Again, ..RetryPolicy::default() };
-    let mut world = World::of(Workflow { retry, ..schedule(partitions(1), Vec::new()) });
+    let mut world = World::of(schedule(partitions(1), Vec::new()));
+    world.files.values_mut().for_each(|one| one.retry = retry);
+    world.define();
     world.tell(1);
     let id = slot("10:00:00");
     let unknown =
