@@ -38,8 +38,12 @@ impl Nodes {
     }
 
     fn node(&self, name: &str) -> Result<(LogJournal<SqliteState>, LogState), StoreError> {
+        LogJournal::inline(self.parts(name)?)
+    }
+
+    fn parts(&self, name: &str) -> Result<LogParts<SqliteState>, StoreError> {
         let clock = self.clock.clone();
-        LogJournal::inline(LogParts {
+        Ok(LogParts {
             store: Arc::new(self.log.clone()),
             state: SqliteState::open(self.file(name))?,
             folder: self.folder.path().join(name),
@@ -270,6 +274,17 @@ fn an_entry_with_a_definition_that_can_not_be_read_freezes_its_workflow_and_is_f
     .unwrap();
     assert_eq!(memory.lease("", Timestamp::UNIX_EPOCH, 60_000).unwrap(), None);
     assert_eq!(memory.unreadable(), follower.unreadable());
+}
+
+#[test]
+fn nothing_is_done_again_in_a_log_of_an_older_form() {
+    for (form, knows) in [(3, false), (FORM, true)] {
+        let nodes = Nodes::new();
+        let parts = LogParts { form, ..nodes.parts("here").unwrap() };
+        let (mut journal, _) = LogJournal::inline(parts).unwrap();
+        assert!(journal.lease("here", Timestamp::UNIX_EPOCH, 60_000).unwrap().is_some());
+        assert_eq!(journal.knows_again(), knows, "form {form}");
+    }
 }
 
 #[test]
