@@ -24,7 +24,9 @@ pub(super) fn hold(reader: &dyn Queries, log: &[EventRecord]) -> Result<(), Stri
                 let past = reader.definitions(workflow, Some(*version)).map_err(|error| error.to_string())?;
                 policies.extend(past.into_iter().map(|past| (workflow, past.definition.retry.on_unknown)));
             }
-            Event::Workflow { workflow, what: WorkflowEvent::Removed { .. } } => drop(policies.remove(workflow)),
+            Event::Workflow { workflow, what: WorkflowEvent::Removed { .. } } => {
+                policies.remove(workflow);
+            }
             Event::Slot { slot: id, what } => {
                 let before = slots.remove(id);
                 let policy = policies.get(&id.workflow).filter(|_| id.key.step().is_none());
