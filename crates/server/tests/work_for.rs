@@ -363,19 +363,23 @@ fn a_program_that_died_says_what_is_lost_when_it_comes_back() {
     let project = || {
         let retried = job("retried", held).with(gate.clone()).retry(Retry::fixed(Duration::from_millis(1)).times(1));
         let ended = job("ended", held).with(gate.clone()).on_lost(LossPolicy::End);
-        Project::new("reports", "1.0").add(retried.on_demand()).add(ended.on_demand())
+        let again = job("again", held).with(gate.clone()).retry(Retry::never());
+        Project::new("reports", "1.0").add(retried.on_demand()).add(ended.on_demand()).add(again.on_demand())
     };
     let server = of_server.block_on(Server::start());
     let token = of_server.block_on(server.token(&ROLES));
     let of_program = tokio::runtime::Runtime::new().unwrap();
     let program = of_program.block_on(Program::start(&server, project(), &token, &folder));
-    let (retried, ended) = of_server.block_on(async {
-        let slots = (server.fire("retried", json!({})).await, server.fire("ended", json!({})).await);
-        next(&mut begins).await;
-        next(&mut begins).await;
-        server.runs(&slots.0, 1).await;
-        server.runs(&slots.1, 1).await;
-        slots
+    let [retried, ended, again] = of_server.block_on(async {
+        let mut slots = Vec::new();
+        for id in ["retried", "ended", "again"] {
+            slots.push(server.fire(id, json!({})).await);
+        }
+        for slot in &slots {
+            next(&mut begins).await;
+            server.runs(slot, 1).await;
+        }
+        <[_; 3]>::try_from(slots).expect("three slots")
     });
     // Once its runtime is gone it can give nothing back, as if it had been killed.
     of_program.shutdown_timeout(PATIENCE);
@@ -389,6 +393,8 @@ fn a_program_that_died_says_what_is_lost_when_it_comes_back() {
         assert!(outcome.contains("the program that did it has ended"), "{outcome}");
         let (state, runs) = server.ends(&ended).await;
         assert_eq!((state, runs.len()), (SlotState::Failed, 1), "no attempt follows: {runs:?}");
+        let (state, runs) = server.ends(&again).await;
+        assert_eq!((state, runs.len()), (SlotState::Succeeded, 2), "a crash is no failure: {runs:?}");
         back.working.stop().await;
         server.stop().await;
     });
