@@ -144,3 +144,30 @@ fn what_makes_no_sense_is_told() {
     }
     server.stop();
 }
+
+/// Steps that kill the process that looks after them: one the first time, one always.
+const DYING: &str = r#"
+kelos.flow("again", { steps: { one: { shell: "true" },
+  two: { needs: "one", shell: 'echo again >> BEGUN; test "$(grep -c again BEGUN)" = 2 || kill -9 "$PPID"' } } });
+kelos.flow("once", { onLost: "end", steps: { two: { shell: 'echo once >> BEGUN; kill -9 "$PPID"' } } });
+"#;
+
+#[test]
+fn a_step_that_a_crash_ended_is_done_again_unless_it_must_not_be() {
+    let folder = Folder::with(&[]);
+    let begun = folder.path().join("begun").display().to_string();
+    folder.write("workflows/dying.js", &DYING.replace("BEGUN", &begun));
+    let server = Server::up(&folder);
+    eventually("the workflows", || folder.run(&["ls"]).ok().contains("once").then_some(()));
+    let followed = folder.run(&["start", "again", "--key", "a-1", "--wait"]).ok();
+    assert!(followed.ends_with("again@a-1 is succeeded\n"), "{followed}");
+    let events = folder.run(&["events"]).ok();
+    assert!(events.contains("the process that looked after the command died"), "{events}");
+    assert!(events.contains(", 1 of 3 times"), "{events}");
+    let failed = folder.run(&["start", "once", "--key", "o-1", "--wait"]);
+    assert!(failed.out.contains("once@o-1 is failed: step two failed: "), "{}", failed.out);
+    failed.fails(1);
+    let begun = std::fs::read_to_string(folder.path().join("begun")).unwrap();
+    assert_eq!(begun, "again\nagain\nonce\n");
+    server.stop();
+}
