@@ -114,6 +114,7 @@ impl CompactSlot {
             state: SlotState::Waiting,
             since,
             retries: 0,
+            again: 0,
             last_run: 0,
             last_run_seq: 0,
             run_alive: false,
