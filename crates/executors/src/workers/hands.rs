@@ -50,6 +50,8 @@ pub(super) struct Hands {
     /// Its lease, once it is known.
     pub(super) lease: Option<Duration>,
     pub(super) count: u64,
+    /// The newest of its messages that had an answer, by their counts.
+    pub(super) heard: u64,
     pub(super) taken: u32,
     pub(super) runs: BTreeMap<RunId, WorkerRun>,
     pub(super) outbox: Vec<RunReportDto>,
@@ -87,6 +89,7 @@ impl Hands {
             unanswered: 0,
             lease: None,
             count: 0,
+            heard: 0,
             taken: 0,
             runs: BTreeMap::new(),
             outbox: Vec::new(),
@@ -121,6 +124,7 @@ impl Hands {
             session: self.session.clone(),
             epoch: Some(self.epoch),
             count: self.count,
+            heard: Some(self.heard),
             workflows: self.wanted.workflows.clone(),
             project: self.wanted.project.clone(),
             labels: self.wanted.labels.clone(),
@@ -142,6 +146,11 @@ impl Hands {
             None => {}
         }
         true
+    }
+
+    /// Notes that a message had an answer.
+    pub(super) fn was_answered(&mut self, count: u64) {
+        (self.unanswered, self.heard) = (0, self.heard.max(count));
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {

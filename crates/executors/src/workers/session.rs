@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kelos_core::Offer;
 use kelos_model::workers::{Label, WorkerRecord};
 use kelos_model::{RunId, WorkflowId};
-use kelos_wire::{OfferedProjectDto, OutputQuestionDto, PermitAnswerDto, RemoteWorkerDto, WorkerFoldersDto};
+use kelos_wire::{
+    OfferRequest, OfferedProjectDto, OutputQuestionDto, PermitAnswerDto, RemoteWorkerDto, WorkerFoldersDto,
+};
 use tokio::sync::Notify;
 
 use super::Process;
@@ -28,6 +30,8 @@ pub(super) struct Session {
     pub(super) id: String,
     pub(super) count: u64,
     pub(super) heard: Instant,
+    /// The newest answer that it says it received, by the count of the request, and since when that is known.
+    pub(super) answered: (u64, Instant),
     /// It asked for runs, so it has all that an earlier leader assigned to it, and has listed them.
     pub(super) asked: bool,
     pub(super) process: Option<Process>,
@@ -55,7 +59,7 @@ pub(super) struct Session {
     pub(super) attempts: Option<u32>,
     pub(super) free: u32,
     pub(super) leaves: bool,
-    /// It is on another machine, and has been silent for so long that it gets no runs.
+    /// It is on another machine, and has been silent, or without answers, for so long that it gets no runs.
     pub(super) away: bool,
     /// Questions for output that no answer contained yet.
     pub(super) questions: Vec<OutputQuestionDto>,
@@ -63,6 +67,8 @@ pub(super) struct Session {
     pub(super) permits: Vec<PermitAnswerDto>,
     /// Runs assigned to it that it has not listed: repeated in each answer.
     pub(super) unlisted: BTreeSet<RunId>,
+    /// The last request whose answer contained runs, by its count.
+    pub(super) told_at: u64,
     /// The runs that it listed.
     pub(super) listed: BTreeSet<RunId>,
     /// The runs that it was told to end.
@@ -77,6 +83,7 @@ impl Session {
             id,
             count: 0,
             heard: now.monotonic,
+            answered: (0, now.monotonic),
             asked: false,
             process,
             seeks: false,
@@ -99,10 +106,35 @@ impl Session {
             questions: Vec::new(),
             permits: Vec::new(),
             unlisted: BTreeSet::new(),
+            told_at: 0,
             listed: BTreeSet::new(),
             told_to_end: BTreeSet::new(),
             believed: None,
         }
+    }
+
+    /// Notes that it was heard, and which answers it received.
+    pub(super) fn hear(&mut self, word: &OfferRequest, now: Now) {
+        self.heard = now.monotonic;
+        // An older program does not say what it received.
+        if word.heard.is_none_or(|count| count > self.answered.0) {
+            self.answered = (word.heard.unwrap_or_default(), now.monotonic);
+        }
+    }
+
+    /// Counts its silence from a moment on.
+    pub(super) fn begin_waiting(&mut self, now: Instant) {
+        (self.heard, self.answered.1) = (now, now);
+    }
+
+    /// The last moment at which it was known to be there: where it is heard and its answers are lost, the last one at which it had one.
+    pub(super) fn seen(&self) -> Instant {
+        if self.remote.is_some() { self.heard.min(self.answered.1) } else { self.heard }
+    }
+
+    /// Whether it has received no answer for so long that it gets no runs, though it is heard.
+    pub(super) fn is_deaf(&self, now: Now, lease: Duration) -> bool {
+        self.remote.is_some() && now.monotonic.duration_since(self.answered.1) > lease / 2
     }
 
     /// The number of further runs that it accepts.

@@ -105,7 +105,8 @@ impl State {
             self.sessions.insert(worker.clone(), session);
         }
         let Some(session) = self.sessions.get_mut(worker) else { return Err(HubError::GivenUp) };
-        (session.heard, session.away, session.seeks) = (now.monotonic, false, word.epoch.is_some());
+        session.hear(word, now);
+        (session.away, session.seeks) = (session.is_deaf(now, self.remote_lease), word.epoch.is_some());
         session.challenged = session.challenged.map(|words| words.saturating_add(1));
         // Only these messages are answered with runs, and it sends no other of them before it has taken the runs from
         // the answer.
@@ -231,6 +232,7 @@ impl State {
         if word.leaves {
             self.take_unfetched(worker);
         }
+        self.take_unheard(worker, word);
         let mut refused = Vec::new();
         for claimed in &word.runs {
             if !self.belongs(&claimed.run, worker) {
@@ -419,7 +421,11 @@ impl State {
     pub(super) fn orders(&mut self, worker: &Arc<str>) -> (Vec<RunOrderDto>, Vec<RunId>) {
         let Some(session) = self.sessions.get(worker) else { return Default::default() };
         let is_remote = session.remote.is_some();
-        let due: Vec<RunId> = self.due(session).0.into_iter().cloned().collect();
+        // One that receives no answers is told of no run, so that others can have those which it does not list.
+        let due: Vec<RunId> = match session.away {
+            true => Vec::new(),
+            false => self.due(session).0.into_iter().cloned().collect(),
+        };
         let mut starts = Vec::new();
         for run in due {
             let Some(entry) = self.runs.get_mut(&run) else { continue };
@@ -431,6 +437,9 @@ impl State {
         let Some(session) = self.sessions.get_mut(worker) else { return Default::default() };
         let cancels: Vec<RunId> = session.listed.iter().filter(|run| is_cancelled(run)).cloned().collect();
         session.told_to_end.extend(cancels.iter().cloned());
+        if !starts.is_empty() {
+            session.told_at = session.count;
+        }
         (starts, cancels)
     }
 
@@ -532,7 +541,7 @@ impl State {
     /// The last heartbeat of a worker, where it is not there.
     pub(super) fn away_since(&self, worker: &Arc<str>, now: Now) -> Option<Timestamp> {
         match self.sessions.get(worker) {
-            Some(session) => session.away.then(|| now.at(session.heard)),
+            Some(session) => session.away.then(|| now.at(session.seen())),
             None => self.gone.get(worker).copied(),
         }
     }
@@ -550,7 +559,8 @@ impl State {
         let Some(session) = self.sessions.get(worker) else { return true };
         let to_end =
             |run: &RunId| !session.told_to_end.contains(run) && self.runs.get(run).is_some_and(|entry| entry.cancelled);
-        !self.due(session).0.is_empty()
+        session.away
+            || !self.due(session).0.is_empty()
             || session.challenged == Some(0)
             || !session.sought.is_empty()
             || !session.questions.is_empty()
@@ -606,7 +616,8 @@ impl State {
     pub(super) fn begin(&mut self, epoch: u64, may_keep: bool, now: Now) {
         if may_keep && epoch <= self.epoch + 1 {
             for session in self.sessions.values_mut() {
-                (session.asked, session.record, session.heard) = (false, None, now.monotonic);
+                (session.asked, session.record) = (false, None);
+                session.begin_waiting(now.monotonic);
             }
         } else {
             self.clear();
@@ -618,7 +629,7 @@ impl State {
 
     /// Adds a time in which no worker could be heard to the leases of workers, and to the waits for those that have not come yet.
     pub(super) fn was_deaf(&mut self, now: Instant, pause: Duration) {
-        self.sessions.values_mut().for_each(|session| session.heard = now);
+        self.sessions.values_mut().for_each(|session| session.begin_waiting(now));
         for entry in self.runs.values_mut() {
             if let Place::Unclaimed(until) = &mut entry.place {
                 *until += pause;
@@ -651,7 +662,7 @@ impl State {
             folders: session.folders.clone(),
             since: session.since,
             leaves: session.leaves,
-            away_since: session.away.then(|| now.at(session.heard)),
+            away_since: session.away.then(|| now.at(session.seen())),
         };
         self.sessions.iter().map(seen).collect()
     }

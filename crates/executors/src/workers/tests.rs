@@ -23,6 +23,7 @@ use super::{Disk, Door, Hub, HubError, NoAnswer, Roll, Terms, Worker, WorkerHome
 use crate::local::{Launcher, Limits};
 
 mod leaders;
+mod one_way;
 
 /// Nothing takes so long unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -366,7 +366,7 @@ impl<D: Door> Inner<D> {
                 self.start_over(word);
             }
             Ok(answer) => {
-                self.hands().unanswered = 0;
+                self.hands().was_answered(word.count);
                 if let Some(mut disk) = self.disk() {
                     disk.renew(asked);
                 }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use kelos_model::RunId;
 use kelos_model::run::Report;
-use kelos_wire::ClaimedRunDto;
+use kelos_wire::{ClaimedRunDto, OfferRequest};
 
 use super::{MOST_GONE, State, is_sought};
 use crate::local::surely_over;
 use crate::workers::entry::{Entry, Place};
-use crate::workers::session::Now;
+use crate::workers::session::{Now, Session};
 use crate::workers::verdict::HandedRun;
 
 /// The reason for which a run of another leader is at no worker.
@@ -42,6 +42,23 @@ impl State {
                 entry.handed = entry.loss.is_some().then_some(given);
             }
         }
+    }
+
+    /// Returns the runs to the queue of which a worker was told in answers that it did not receive. It asks for one thing at a time: if a
+    /// later question lists a run as little as those before, no answer that has it can arrive any more.
+    pub(super) fn take_unheard(&mut self, worker: &Arc<str>, word: &OfferRequest) {
+        let is_deaf = |session: &&Session| session.away && word.wait_millis > 0 && word.count > session.told_at;
+        let Some(session) = self.sessions.get(worker).filter(is_deaf) else { return };
+        let listed: BTreeSet<&RunId> = word.runs.iter().map(|claimed| &claimed.run).collect();
+        let can_go_back = |run: &&RunId| {
+            let entry = self.runs.get(run);
+            !listed.contains(run) && entry.is_some_and(|entry| entry.start.is_some() && entry.external_id.is_none())
+        };
+        let unheard: Vec<RunId> = session.unlisted.iter().filter(can_go_back).cloned().collect();
+        if !unheard.is_empty() {
+            tracing::warn!(worker = &**worker, "a worker does not receive the answers of this server: it gets no runs");
+        }
+        unheard.iter().for_each(|run| self.give_back(run));
     }
 
     /// Deals with workers on other machines that are silent: first they get no more runs, then they lose those whose lease is surely over.
