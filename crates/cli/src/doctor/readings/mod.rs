@@ -9,7 +9,7 @@ mod scripts;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use kelos_wire::{ClockLeapDto, StuckListDto, WorkerDto};
+use kelos_wire::{ClockLeapDto, NodesDto, StuckListDto, WorkerDto};
 
 use super::checks::clock::Clocks;
 use super::checks::disk::DiskUsage;
@@ -133,7 +133,9 @@ impl Readings {
         let workers = self.answers.workers.iter().flat_map(|found| &found.items);
         let versioned = |worker: &WorkerDto| Some((format!("worker {}", worker.name), worker.version.clone()?));
         let others: BTreeSet<(String, String)> = nodes.chain(workers.filter_map(versioned)).collect();
-        let forms = self.answers.nodes.as_ref().filter(|found| found.store.is_some()).and_then(|found| {
+        // Before its first leader, a node does not know in which form entries are written.
+        let has_leader = |found: &NodesDto| found.store.is_some() && found.nodes.iter().any(|node| node.leads);
+        let forms = self.answers.nodes.as_ref().filter(|found| has_leader(found)).and_then(|found| {
             let reads = found.nodes.iter().map(|node| node.reads).min()?;
             Some([found.writes, reads])
         });
