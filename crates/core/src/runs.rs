@@ -162,14 +162,16 @@ impl Core {
             return;
         }
         let Some(workflow) = self.workflows.known(&run.slot.workflow) else { return };
-        let gone = !workflow.is_present() && workflow.is_event_schedule();
+        let is_present = workflow.is_present();
+        let gone = !is_present && workflow.is_event_schedule();
         let Some(policy) = self.definition_of(&run.slot).map(|one| one.retry) else { return };
         let Some(live) = self.slots.get(&run.slot) else { return self.breaches.no_slot(&run.slot) };
         let retry = live.slot.retries + 1;
         let given_up = policy.gives_up(&outcome);
         let attempts = live.run.as_ref().and_then(|run| run.attempts);
         let retries = attempts.map_or(policy.count, |attempts| attempts.saturating_sub(1));
-        let again = policy.done_again(&outcome, live.slot.again);
+        // A job that was removed may never come back to be done again.
+        let again = policy.done_again(&outcome, live.slot.again).filter(|_| is_present);
         // What was done again has used up no retry.
         let is_used_up = again.is_none() && retry > retries.saturating_add(live.slot.again);
         if is_used_up || given_up || gone {

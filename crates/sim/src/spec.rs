@@ -436,10 +436,11 @@ impl Spec {
         if state.state != SlotState::Running {
             return None;
         }
-        let gone = workflow.keys.events().is_some() && !self.workflows.contains_key(&workflow.id);
+        let is_removed = !self.workflows.contains_key(&workflow.id);
+        let gone = workflow.keys.events().is_some() && is_removed;
         let (given_up, is_again) = match (outcome, workflow.retry.on_unknown) {
             (Outcome::Lost { .. }, _) | (Outcome::Unknown { .. }, OnUnknown::Fail) => (true, false),
-            (Outcome::Unknown { .. }, OnUnknown::Again) => (false, state.again < MOST_AGAIN),
+            (Outcome::Unknown { .. }, OnUnknown::Again) => (false, state.again < MOST_AGAIN && !is_removed),
             _ => (false, false),
         };
         // The worker took the run that serves all slots of a batch.
