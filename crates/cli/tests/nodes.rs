@@ -60,7 +60,7 @@ fn a_standby_takes_definitions_and_changes_and_has_them_at_once() {
     let raise =
         |more: &[&str]| nodes.run(&[&["nodes", "raise", "--server", &nodes.all[standby].address()], more].concat());
     assert_eq!(raise(&["--dry-run"]).ok(), "entries are written in form 4 already: there is nothing to raise\n");
-    let refused = raise(&["--form", "4"]).fails(1);
+    let refused = raise(&["--form", "5"]).fails(1);
     assert!(refused.contains("to 5: the program of the leader writes up to form 4"), "{refused}");
 }
 

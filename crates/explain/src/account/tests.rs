@@ -379,7 +379,7 @@ fn what_is_done_again_after_a_crash_says_how_often_it_may_be() {
         world.report(&id, number, Report::Started { external_id: "7".to_owned() }).report(&id, number, unknown());
         let expected = format!(
             "run {number} ended at 2026-11-21T10:0{minute}Z: its outcome is unknown (the program that did it has ended); \
-             done again at 2026-11-21T10:0{next}Z, {number} of 3 times",
+             done again at 2026-11-21T10:0{next}:00.000Z, {number} of 3 times",
             next = minute + 1,
         );
         world.says("10:00:00", &expected);
