@@ -230,14 +230,19 @@ async fn agree(node: &Node) {
         folders.is_some_and(|found| found.consent == Consent::Agreed)
             && database.is_some_and(|found| found.consent == Consent::Agreed)
     };
+    looks_until(node, "it sees the consent", is_agreed).await;
+}
+
+/// Has a node look at its history until something holds.
+async fn looks_until(node: &Node, what: &str, holds: impl Fn() -> bool) {
     for _ in 0..600 {
-        if is_agreed() {
+        if holds() {
             return;
         }
-        history.look();
+        node.history().unwrap().look();
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("it does not see the consent");
+    panic!("still not: {what}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,6 +279,8 @@ async fn folders_of_runs_that_left_the_database_go_and_those_of_runs_that_it_nev
     let from = before.consent.leap().unwrap().from;
     assert_eq!((from, before.going.folders), (bench_end, 2));
     agree(&node).await;
+    // What goes is removed after it has been counted.
+    looks_until(&node, "three folders are left", || history.figures().unwrap().all.folders == 3).await;
     let figures = history.figures().unwrap();
     node.stop().await;
     assert_eq!(gone.map(|dir| dir.exists()), [false, false]);
