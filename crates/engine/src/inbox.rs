@@ -22,7 +22,7 @@ use crate::{AskError, Handle, Status};
 /// The most requests that are asked for together.
 const TOGETHER: usize = 500;
 /// The longest time between two looks, where the store tells of requests by itself.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// The pause after a problem.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The most requests that were set aside that are shown.

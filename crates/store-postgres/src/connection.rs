@@ -67,11 +67,12 @@ fn statements(place: &PostgresLog) -> Vec<String> {
             SELECT last.epoch, last.position, {notice} FROM last"
         ),
         // The lengths of large bodies are known without reading them.
+        // With no entry it is one row, which has the first position of the log.
         format!(
-            "SELECT position, epoch, body FROM (
+            "SELECT log.first, summed.position, summed.epoch, summed.body FROM {s}.log LEFT JOIN (
                 SELECT position, epoch, body, sum(octet_length(body)) OVER (ORDER BY position) AS bytes
                 FROM (SELECT * FROM {s}.entries WHERE position > $1::bigint ORDER BY position LIMIT $2) AS next
-            ) AS summed WHERE bytes <= {READ} OR position = $1::bigint + 1 ORDER BY position"
+            ) AS summed ON bytes <= {READ} OR summed.position = $1::bigint + 1 ORDER BY summed.position"
         ),
         format!("SELECT first, greatest(first - 1, (SELECT max(position) FROM {s}.entries)) FROM {s}.log"),
         format!("INSERT INTO {s}.parts (snapshot, part, body) VALUES ($1, $2, $3)"),
@@ -206,18 +207,16 @@ impl Log for Connection {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let action = Action::read("read the log");
         let rows = self.0.rows(action, READING, &[&after.cast_signed(), &limit])?;
-        let entries: Vec<LogEntry> = rows
-            .iter()
-            .map(|row| LogEntry {
-                position: row.get::<_, i64>(0).cast_unsigned(),
-                epoch: row.get::<_, i64>(1).cast_unsigned(),
-                body: row.get(2),
-            })
-            .collect();
+        let row = rows.first().ok_or_else(|| action.failed("its row is gone: was the table emptied?"))?;
+        let first = row.get::<_, i64>(0).cast_unsigned();
+        let entry = |row: &tokio_postgres::Row| {
+            let position = row.get::<_, Option<i64>>(1)?.cast_unsigned();
+            Some(LogEntry { position, epoch: row.get::<_, i64>(2).cast_unsigned(), body: row.get(3) })
+        };
+        let entries: Vec<LogEntry> = rows.iter().filter_map(entry).collect();
         if entries.first().is_some_and(|entry| entry.position == after + 1) {
             return Ok(entries);
         }
-        let first = self.ends()?.first;
         if after + 1 < first {
             return Err(LogError::RemovedHistory { after, first });
         }

@@ -16,8 +16,8 @@ use crate::session::Link;
 const PIECE: usize = 700_000;
 /// The bytes of entries that are read at a time; more only if one entry alone has more.
 const READ: usize = 4 << 20;
-/// The entries that are asked for at a time.
-const TOGETHER: usize = 16;
+/// The entries that are asked for at a time, with the first position of the log in the same message.
+const TOGETHER: usize = 15;
 /// The nodes that are deleted at a time.
 const DELETED: usize = 100;
 /// The largest snapshot in bytes: ZooKeeper has all its nodes in memory and sends each to all its servers.
@@ -36,11 +36,13 @@ pub(crate) struct Connection {
     epoch: Option<(u64, i32)>,
     /// The last position, with the version of its node.
     last: Option<(u64, i32)>,
+    /// The renewals that this connection wrote last, with the version of their node.
+    renewed: Option<NodeContent<Renewals>>,
 }
 
 impl Connection {
     pub(crate) fn open(place: ZooKeeperLog) -> Result<Connection, LogError> {
-        let mut connection = Connection { link: Link::new(place), epoch: None, last: None };
+        let mut connection = Connection { link: Link::new(place), epoch: None, last: None, renewed: None };
         // An address that is wrong is told when it is opened.
         connection.lease_as(Action::read("open the log"))?;
         Ok(connection)
@@ -56,10 +58,7 @@ impl Connection {
     /// The taking and its renewals, with the versions of their nodes.
     fn taking(&mut self, action: Action<'_>) -> Result<(NodeContent<EpochRecord>, NodeContent<Renewals>), LogError> {
         let paths = [self.link.layout.epoch.clone(), self.link.layout.renewals.clone()];
-        let nodes = self.link.ask(action, |session| {
-            session.sync(&paths[0])?;
-            session.nodes(&paths)
-        })?;
+        let nodes = self.link.ask(action, |session| session.latest_nodes(&paths))?;
         let [Some(taking), Some(renewals)] = nodes.as_slice() else { return Err(missing(&paths[0])) };
         Ok(((read(&paths[0], &taking.data)?, taking.version), (read(&paths[1], &renewals.data)?, renewals.version)))
     }
@@ -83,14 +82,24 @@ impl Connection {
     ) -> Result<Option<Renewals>, LogError> {
         for _ in 0..TRIES {
             let path = self.link.layout.renewals.clone();
-            let (found, version): (Renewals, i32) = self.content(action, &path)?;
+            let is_of_taking = |known: &NodeContent<Renewals>| {
+                (known.0.epoch, known.0.nonce, known.0.is_free) == (held.epoch, held.nonce, false)
+            };
+            let (found, version) = match self.renewed.take().filter(is_of_taking) {
+                Some(known) => known,
+                None => self.content(action, &path)?,
+            };
             if (found.epoch, found.nonce) != (held.epoch, held.nonce) || found.is_free {
                 return Ok(None);
             }
             let changed = to(&found);
             let data = text_of(&changed);
             match self.link.write(action, &[Write::Set { path: &path, data: &data, version }])? {
-                Ok(()) => return Ok(Some(changed)),
+                Ok(()) => {
+                    // Each write raises the version by one.
+                    self.renewed = Some((changed.clone(), version.wrapping_add(1)));
+                    return Ok(Some(changed));
+                }
                 Err((_, Code::OtherVersion)) => {}
                 Err((_, code)) => return Err(action.failed(code.to_string())),
             }
@@ -300,11 +309,16 @@ impl Log for Connection {
     fn read(&mut self, after: u64, limit: usize) -> Result<Vec<LogEntry>, LogError> {
         let action = Action::read("read the log");
         let (mut entries, mut bytes) = (Vec::new(), 0);
+        let (first_path, mut first) = (self.link.layout.first.clone(), 0);
         'reading: while entries.len() < limit {
             let begin = after + 1 + entries.len() as u64;
             let many = TOGETHER.min(limit - entries.len()) as u64;
-            let paths: Vec<String> = (begin..begin + many).map(|position| self.link.layout.entry(position)).collect();
-            let nodes = self.link.ask(action, |session| session.nodes(&paths))?;
+            let mut paths: Vec<String> =
+                (begin..begin + many).map(|position| self.link.layout.entry(position)).collect();
+            paths.push(first_path.clone());
+            let mut nodes = self.link.ask(action, |session| session.nodes(&paths))?;
+            let found = nodes.pop().flatten().ok_or_else(|| missing(&first_path))?;
+            first = read(&first_path, &found.data)?;
             for (position, node) in (begin..).zip(nodes) {
                 let Some(node) = node else { break 'reading };
                 let entry = self.entry(action, position, &node)?;
@@ -315,7 +329,6 @@ impl Log for Connection {
                 entries.push(entry);
             }
         }
-        let first = self.first(action)?;
         if after + 1 < first {
             return Err(LogError::RemovedHistory { after, first });
         }

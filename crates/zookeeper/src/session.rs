@@ -104,20 +104,48 @@ impl Session {
     pub fn nodes<T: AsRef<str>>(&mut self, paths: &[T]) -> Result<Vec<Option<Node>>, ZooKeeperError> {
         let mut nodes = Vec::with_capacity(paths.len());
         for paths in paths.chunks(TOGETHER) {
-            let first = self.requests + 1;
-            let mut all = Vec::new();
-            for path in paths {
-                self.requests += 1;
-                all.extend(Request::new(self.requests, kind::GET_DATA).text(path.as_ref()).flag(false).framed());
-            }
-            self.frames.send(&all).map_err(|error| ZooKeeperError::lost(&error))?;
-            let answers: io::Result<Vec<_>> = (first..).zip(paths).map(|(number, _)| self.answer(number)).collect();
-            let answers = answers.map_err(|error| ZooKeeperError::lost(&error))?;
-            for (path, answer) in paths.iter().zip(answers) {
-                nodes.push(node_of(path.as_ref(), answer)?);
-            }
+            let questions = self.questions(paths);
+            self.frames.send(&questions).map_err(|error| ZooKeeperError::lost(&error))?;
+            nodes.extend(self.found(paths)?);
         }
         Ok(nodes)
+    }
+
+    /// The same of a few nodes with all changes that were made before, in one message: a server answers a session in the order of its
+    /// requests.
+    ///
+    /// # Errors
+    /// [`ZooKeeperError::Refused`] and [`ZooKeeperError::Lost`].
+    pub fn latest_nodes<T: AsRef<str>>(&mut self, paths: &[T]) -> Result<Vec<Option<Node>>, ZooKeeperError> {
+        let Some(path) = paths.first() else { return Ok(Vec::new()) };
+        self.requests += 1;
+        let sync = self.requests;
+        let mut questions = Request::new(sync, kind::SYNC).text(path.as_ref()).framed();
+        questions.extend(self.questions(paths));
+        let sent = self.frames.send(&questions);
+        let synced = sent.and_then(|()| self.answer(sync)).map_err(|error| ZooKeeperError::lost(&error))?;
+        let nodes = self.found(paths)?;
+        content_of(path.as_ref(), synced)?;
+        Ok(nodes)
+    }
+
+    /// The requests for the nodes at paths.
+    fn questions<T: AsRef<str>>(&mut self, paths: &[T]) -> Vec<u8> {
+        let mut all = Vec::new();
+        for path in paths {
+            self.requests += 1;
+            all.extend(Request::new(self.requests, kind::GET_DATA).text(path.as_ref()).flag(false).framed());
+        }
+        all
+    }
+
+    /// The answers to the last requests, which were for the nodes at these paths.
+    fn found<T: AsRef<str>>(&mut self, paths: &[T]) -> Result<Vec<Option<Node>>, ZooKeeperError> {
+        let many = i32::try_from(paths.len()).unwrap_or(i32::MAX);
+        let first = self.requests.wrapping_sub(many).wrapping_add(1);
+        let answers: io::Result<Vec<_>> = (first..).zip(paths).map(|(number, _)| self.answer(number)).collect();
+        let answers = answers.map_err(|error| ZooKeeperError::lost(&error))?;
+        paths.iter().zip(answers).map(|(path, answer)| node_of(path.as_ref(), answer)).collect()
     }
 
     /// The node at a path; [`Session::wait`] ends when it changes.

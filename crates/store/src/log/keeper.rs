@@ -159,6 +159,12 @@ pub(super) struct KeeperParts {
 /// How often a lease with the name of this node is seen to be renewed before another process must have the name.
 const RENEWALS_OF_TWIN: u32 = 2;
 
+/// So many times the time that a lease lasts lie between two comparisons of the clock of a leader.
+const COMPARE_LEADING: u32 = 3;
+
+/// The same of a node that does not lead. It also compares them before it takes the lease.
+const COMPARE_WAITING: u32 = 7;
+
 impl Keeper {
     pub(super) fn new(parts: KeeperParts, view: Arc<LeaseView>) -> Self {
         let KeeperParts { log, holder, form, timing, monotonic, wall, nonce } = parts;
@@ -220,7 +226,7 @@ impl Keeper {
             (Some(_), _) => self.renewed_at + renew,
             // The next renewal is soon after this, so that the one that does not come is missed early.
             (None, Some(since)) if self.was_renewed => {
-                return (since + renew - look / 10).saturating_sub((self.monotonic)());
+                return (since + renew - look / 50).saturating_sub((self.monotonic)());
             }
             (None, Some(since)) => since + lasts,
             (None, None) => return look,
@@ -234,7 +240,8 @@ impl Keeper {
 
     fn keep(&mut self) -> Result<(), LogError> {
         self.was_renewed = false;
-        let clock = self.compare_clocks();
+        let leads = self.view.state().held.is_some();
+        let clock = self.compare_clocks(self.timing.lasts * if leads { COMPARE_LEADING } else { COMPARE_WAITING });
         let now = (self.monotonic)();
         let (held, wanted, in_doubt, gives_back, raise_to) = {
             let mut state = self.view.state();
@@ -256,10 +263,10 @@ impl Keeper {
         }
     }
 
-    /// Compares the wall clock with that of the store, now and then. A request that took long says nothing.
-    fn compare_clocks(&mut self) -> Result<(), LogError> {
+    /// Compares the wall clock with that of the store, if that was longer ago than this. A request that took long says nothing.
+    fn compare_clocks(&mut self, age: Duration) -> Result<(), LogError> {
         let before = (self.monotonic)();
-        if self.clock_read_at.is_some_and(|last| before < last + self.timing.lasts * 3) {
+        if self.clock_read_at.is_some_and(|last| before < last + age) {
             return Ok(());
         }
         let there = self.log.clock_millis()?;
@@ -366,6 +373,10 @@ impl Keeper {
             return Ok(());
         };
         if !wanted || record.least() > self.form {
+            return Ok(());
+        }
+        self.compare_clocks(self.timing.lasts)?;
+        if self.view.state().candidate.obstacle().is_some() {
             return Ok(());
         }
         match &deposes {

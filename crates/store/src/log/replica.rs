@@ -15,7 +15,7 @@ use crate::contract::StoreError;
 const PAGE: usize = 512;
 
 /// The longest wait for a hint that the log has grown. A node that had all of the log more than 10 s ago is not ready.
-const LONGEST_WAIT: Duration = Duration::from_secs(6);
+const LONGEST_WAIT: Duration = Duration::from_secs(7);
 /// The pause after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 
