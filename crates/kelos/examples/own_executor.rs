@@ -84,7 +84,7 @@ impl Outbox {
     }
 }
 
-/// Nobody can know how it ended, so nobody says that it failed; and whoever took the order may still be working on it.
+/// How it ended can't be known, so it isn't reported as failed, and the service that took the order may still be working on it.
 fn gone() -> Outcome {
     Outcome::Lost { reason: "its order is gone from the outbox, and there is no answer".to_owned() }
 }

@@ -131,7 +131,7 @@ pub struct Slot {
     /// Attempts that another followed since it was planned or last reopened: Celos's `retryCount` counts the same.
     pub retries: u32,
     /// How many of these had an unknown outcome and were done again for that, which uses up no retry of its policy.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::event::is_zero")]
     pub again: u32,
     /// Number of its latest run; 0 before the first. Never reset.
     pub last_run: u32,
@@ -486,11 +486,6 @@ fn collect_again(slot: &mut Slot, at: Timestamp) {
         collected.met = true;
         collected.again = true;
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// The collection of a slot, a new one where it has none.

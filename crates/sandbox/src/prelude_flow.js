@@ -188,7 +188,7 @@ function runStepsOn(options, steps, where) {
     }
 }
 
-/** Says of each step what follows an outcome nobody knows; what waits for a signal, or is done by others, has none of its own. */
+/** Says of each step what follows an unknown outcome, except of steps that wait for a signal. */
 function knowEnds(steps, flow) {
     for (const step of steps.filter(({ signal }) => signal === undefined)) {
         const retry = step.retry || { count: 0 };

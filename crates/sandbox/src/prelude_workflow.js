@@ -196,7 +196,7 @@ function retryOf(options, where) {
     return retry;
 }
 
-/** A policy with the treatment of an outcome nobody knows: `usual` if it said nothing. Only of commands it is known that the attempt before has ended. */
+/** A policy that says what follows an unknown outcome: `usual` unless it does. Only a command is known to have ended before it is done again. */
 function withUnknown(retry, job, usual, where) {
     if (retry.onUnknown === "again" && job.executor !== "command") {
         refuse(`${where}: retry.onUnknown: "again" is for commands, because what ${job.executor} has begun may go on: expected "retry" or "fail"`, "conflicting-options");
@@ -204,7 +204,7 @@ function withUnknown(retry, job, usual, where) {
     return { ...retry, onUnknown: retry.onUnknown || usual };
 }
 
-/** The treatment of an outcome nobody knows in Kelos's own builders: a command is done again, unless it must not be where its worker is lost. */
+/** What follows an unknown outcome in Kelos's own builders: a command is done again, unless its `onLost` is "end". */
 function usualOf(job) {
     if (job.executor !== "command") return "retry";
     return job.onLost === "end" ? "fail" : "again";

@@ -25,7 +25,7 @@ pub struct OfferRequest {
     pub count: u64,
     /// The newest of its requests whose answer it received; 0 before the first. Older programs don't say it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub heard: Option<u64>,
+    pub answered: Option<u64>,
     /// The workflows whose jobs it runs; empty for all.
     pub workflows: BTreeSet<WorkflowId>,
     /// Whether it runs no other workflows than these, even where they are none: its token is for some projects only. The server says so.

@@ -14,7 +14,7 @@ pub(crate) fn trigger(word: &str) -> Result<Trigger, String> {
     word.parse().map_err(|error: FormError| error.to_string())
 }
 
-/// The treatment of an outcome that nobody knows.
+/// What follows an unknown outcome.
 pub(crate) fn on_unknown(word: &str) -> OnUnknown {
     match word {
         "fails" => OnUnknown::Fail,

@@ -33,7 +33,7 @@ impl Executor for AbsentExecutor {
     fn check(&self, run: &RunId, external_id: Option<&str>, reports: Reports) {
         let report = match external_id {
             None => Report::NeverStarted,
-            // Whoever began it may go on with it.
+            // The program or service that began it may still be running it.
             Some(_) => Report::Ended { outcome: Outcome::Lost { reason: self.reason.clone() } },
         };
         reports.run(run, report);

@@ -159,7 +159,7 @@ pub enum Outcome {
     },
     /// The command did start, its end isn't known, and something of it may still be running.
     Lost {
-        /// The reason for which nobody knows.
+        /// The reason for which it isn't known.
         why: String,
     },
 }

@@ -22,7 +22,7 @@ pub enum Check {
         /// See [`ShimRun::external_id`](super::ShimRun::external_id).
         external_id: String,
     },
-    /// It is over, or nobody can know: the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown) or
+    /// It has ended, as far as can be known: the outcome may be [`Outcome::Unknown`](super::Outcome::Unknown) or
     /// [`Outcome::Lost`](super::Outcome::Lost).
     Ended(Exit),
 }

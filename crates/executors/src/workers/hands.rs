@@ -51,7 +51,7 @@ pub(super) struct Hands {
     pub(super) lease: Option<Duration>,
     pub(super) count: u64,
     /// The newest of its messages that had an answer, by their counts.
-    pub(super) heard: u64,
+    pub(super) answered: u64,
     pub(super) taken: u32,
     pub(super) runs: BTreeMap<RunId, WorkerRun>,
     pub(super) outbox: Vec<RunReportDto>,
@@ -89,7 +89,7 @@ impl Hands {
             unanswered: 0,
             lease: None,
             count: 0,
-            heard: 0,
+            answered: 0,
             taken: 0,
             runs: BTreeMap::new(),
             outbox: Vec::new(),
@@ -124,7 +124,7 @@ impl Hands {
             session: self.session.clone(),
             epoch: Some(self.epoch),
             count: self.count,
-            heard: Some(self.heard),
+            answered: Some(self.answered),
             workflows: self.wanted.workflows.clone(),
             project: self.wanted.project.clone(),
             labels: self.wanted.labels.clone(),
@@ -150,7 +150,7 @@ impl Hands {
 
     /// Notes that a message had an answer.
     pub(super) fn was_answered(&mut self, count: u64) {
-        (self.unanswered, self.heard) = (0, self.heard.max(count));
+        (self.unanswered, self.answered) = (0, self.answered.max(count));
     }
 
     pub(super) fn forget(&mut self, run: &RunId) {

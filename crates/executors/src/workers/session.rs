@@ -113,12 +113,12 @@ impl Session {
         }
     }
 
-    /// Notes that it was heard, and which answers it received.
+    /// Notes that a request of it arrived, and which answers it has received.
     pub(super) fn hear(&mut self, word: &OfferRequest, now: Now) {
         self.heard = now.monotonic;
         // An older program does not say what it received.
-        if word.heard.is_none_or(|count| count > self.answered.0) {
-            self.answered = (word.heard.unwrap_or_default(), now.monotonic);
+        if word.answered.is_none_or(|count| count > self.answered.0) {
+            self.answered = (word.answered.unwrap_or_default(), now.monotonic);
         }
     }
 
@@ -127,13 +127,13 @@ impl Session {
         (self.heard, self.answered.1) = (now, now);
     }
 
-    /// The last moment at which it was known to be there: where it is heard and its answers are lost, the last one at which it had one.
-    pub(super) fn seen(&self) -> Instant {
+    /// The last time at which both its requests and the answers to them arrived.
+    pub(super) fn last_seen(&self) -> Instant {
         if self.remote.is_some() { self.heard.min(self.answered.1) } else { self.heard }
     }
 
-    /// Whether it has received no answer for so long that it gets no runs, though it is heard.
-    pub(super) fn is_deaf(&self, now: Now, lease: Duration) -> bool {
+    /// Whether it has received no answer for so long that it gets no runs, although its requests arrive.
+    pub(super) fn lacks_answers(&self, now: Now, lease: Duration) -> bool {
         self.remote.is_some() && now.monotonic.duration_since(self.answered.1) > lease / 2
     }
 

@@ -106,7 +106,7 @@ impl State {
         }
         let Some(session) = self.sessions.get_mut(worker) else { return Err(HubError::GivenUp) };
         session.hear(word, now);
-        (session.away, session.seeks) = (session.is_deaf(now, self.remote_lease), word.epoch.is_some());
+        (session.away, session.seeks) = (session.lacks_answers(now, self.remote_lease), word.epoch.is_some());
         session.challenged = session.challenged.map(|words| words.saturating_add(1));
         // Only these messages are answered with runs, and it sends no other of them before it has taken the runs from
         // the answer.
@@ -232,7 +232,7 @@ impl State {
         if word.leaves {
             self.take_unfetched(worker);
         }
-        self.take_unheard(worker, word);
+        self.take_undelivered(worker, word);
         let mut refused = Vec::new();
         for claimed in &word.runs {
             if !self.belongs(&claimed.run, worker) {
@@ -422,10 +422,8 @@ impl State {
         let Some(session) = self.sessions.get(worker) else { return Default::default() };
         let is_remote = session.remote.is_some();
         // One that receives no answers is told of no run, so that others can have those which it does not list.
-        let due: Vec<RunId> = match session.away {
-            true => Vec::new(),
-            false => self.due(session).0.into_iter().cloned().collect(),
-        };
+        let due = if session.away { Vec::new() } else { self.due(session).0 };
+        let due: Vec<RunId> = due.into_iter().cloned().collect();
         let mut starts = Vec::new();
         for run in due {
             let Some(entry) = self.runs.get_mut(&run) else { continue };
@@ -541,7 +539,7 @@ impl State {
     /// The last heartbeat of a worker, where it is not there.
     pub(super) fn away_since(&self, worker: &Arc<str>, now: Now) -> Option<Timestamp> {
         match self.sessions.get(worker) {
-            Some(session) => session.away.then(|| now.at(session.seen())),
+            Some(session) => session.away.then(|| now.at(session.last_seen())),
             None => self.gone.get(worker).copied(),
         }
     }
@@ -662,7 +660,7 @@ impl State {
             folders: session.folders.clone(),
             since: session.since,
             leaves: session.leaves,
-            away_since: session.away.then(|| now.at(session.seen())),
+            away_since: session.away.then(|| now.at(session.last_seen())),
         };
         self.sessions.iter().map(seen).collect()
     }

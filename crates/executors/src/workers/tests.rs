@@ -640,7 +640,7 @@ async fn a_worker_whose_disk_is_full_asks_once_a_second_and_begins_when_it_has_r
     assert_eq!(bench.next().await.1, Report::Ended { outcome: Outcome::Succeeded });
 }
 
-/// A door at which nobody answers the first messages.
+/// A door that leaves the first messages unanswered.
 #[derive(Clone)]
 struct SilentDoor {
     hub: Direct,

@@ -179,7 +179,7 @@ impl Search<'_> {
         Ok(Some(Stuck { others, ..self.stuck(row, Kind::Late, due, usual, limit) }))
     }
 
-    /// The first slot that does not just catch up, of those that are late by their times: with its place among them, and since when it is due.
+    /// The first late slot that is not merely catching up, with its place among the late ones and the time at which it was due.
     fn first_late<'r>(
         &self,
         late: &[&'r SlotRow],

@@ -1,4 +1,4 @@
-//! The judge of attempts whose outcome nobody knows: what may still be running is not done again, and what has ended is, a few times.
+//! The judge of attempts with an unknown outcome: what may still be running is not done again, and what has ended is, a few times.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn wrong(what: &SlotEvent, before: u32, policy: Option<OnUnknown>) -> Option<&'s
         | SlotEvent::Failed { outcome: Outcome::Unknown { .. }, .. }
             if policy == Some(OnUnknown::Again) && before < MOST =>
         {
-            Some("has an outcome that nobody knows, and that counts as a failure")
+            Some("has an unknown outcome, and counts as a failure")
         }
         _ => None,
     }

@@ -159,10 +159,10 @@ pub(super) struct KeeperParts {
 /// How often a lease with the name of this node is seen to be renewed before another process must have the name.
 const RENEWALS_OF_TWIN: u32 = 2;
 
-/// So many times the time that a lease lasts lie between two comparisons of the clock of a leader.
+/// How often a leader compares its clock with that of the store, in times of a lease.
 const COMPARE_LEADING: u32 = 3;
 
-/// The same of a node that does not lead. It also compares them before it takes the lease.
+/// How often a standby does. It also compares them before it takes the lease.
 const COMPARE_WAITING: u32 = 7;
 
 impl Keeper {
@@ -241,7 +241,8 @@ impl Keeper {
     fn keep(&mut self) -> Result<(), LogError> {
         self.was_renewed = false;
         let leads = self.view.state().held.is_some();
-        let clock = self.compare_clocks(self.timing.lasts * if leads { COMPARE_LEADING } else { COMPARE_WAITING });
+        let every = if leads { COMPARE_LEADING } else { COMPARE_WAITING };
+        let clock = self.compare_clocks(self.timing.lasts * every);
         let now = (self.monotonic)();
         let (held, wanted, in_doubt, gives_back, raise_to) = {
             let mut state = self.view.state();
@@ -263,7 +264,7 @@ impl Keeper {
         }
     }
 
-    /// Compares the wall clock with that of the store, if that was longer ago than this. A request that took long says nothing.
+    /// Compares the wall clock with that of the store, unless it did so within `age`. A request that took long says nothing.
     fn compare_clocks(&mut self, age: Duration) -> Result<(), LogError> {
         let before = (self.monotonic)();
         if self.clock_read_at.is_some_and(|last| before < last + age) {

@@ -44,21 +44,21 @@ impl State {
         }
     }
 
-    /// Returns the runs to the queue of which a worker was told in answers that it did not receive. It asks for one thing at a time: if a
-    /// later question lists a run as little as those before, no answer that has it can arrive any more.
-    pub(super) fn take_unheard(&mut self, worker: &Arc<str>, word: &OfferRequest) {
-        let is_deaf = |session: &&Session| session.away && word.wait_millis > 0 && word.count > session.told_at;
-        let Some(session) = self.sessions.get(worker).filter(is_deaf) else { return };
+    /// Returns runs to the queue that were only in answers which their worker did not receive. A worker waits for one answer at a time: once
+    /// a later request does not list a run, no earlier answer can start it any more.
+    pub(super) fn take_undelivered(&mut self, worker: &Arc<str>, word: &OfferRequest) {
+        let lacks_answers = |session: &&Session| session.away && word.wait_millis > 0 && word.count > session.told_at;
+        let Some(session) = self.sessions.get(worker).filter(lacks_answers) else { return };
         let listed: BTreeSet<&RunId> = word.runs.iter().map(|claimed| &claimed.run).collect();
         let can_go_back = |run: &&RunId| {
             let entry = self.runs.get(run);
             !listed.contains(run) && entry.is_some_and(|entry| entry.start.is_some() && entry.external_id.is_none())
         };
-        let unheard: Vec<RunId> = session.unlisted.iter().filter(can_go_back).cloned().collect();
-        if !unheard.is_empty() {
+        let undelivered: Vec<RunId> = session.unlisted.iter().filter(can_go_back).cloned().collect();
+        if !undelivered.is_empty() {
             tracing::warn!(worker = &**worker, "a worker does not receive the answers of this server: it gets no runs");
         }
-        unheard.iter().for_each(|run| self.give_back(run));
+        undelivered.iter().for_each(|run| self.give_back(run));
     }
 
     /// Deals with workers on other machines that are silent: first they get no more runs, then they lose those whose lease is surely over.

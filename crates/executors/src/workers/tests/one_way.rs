@@ -23,9 +23,9 @@ impl Desk {
     }
 
     /// Takes in a question of a worker, and gives the runs in the answer.
-    fn asks(&mut self, count: u64, heard: Option<u64>, runs: &[RunId]) -> Vec<RunId> {
+    fn asks(&mut self, count: u64, answered: Option<u64>, runs: &[RunId]) -> Vec<RunId> {
         let (worker, remote) = (Arc::from("w1"), Some(RemoteWorkerDto::default()));
-        let asked = OfferRequest { heard, remote, runs: has(runs), wait_millis: 1, ..word(count, 1, None) };
+        let asked = OfferRequest { answered, remote, runs: has(runs), wait_millis: 1, ..word(count, 1, None) };
         self.state.session(&worker, &asked, self.now).map(drop).unwrap();
         assert_eq!(self.state.offered(&worker, &asked), []);
         let record = self.state.record(&worker, None).unwrap();
