@@ -159,11 +159,11 @@ pub(super) struct KeeperParts {
 /// How often a lease with the name of this node is seen to be renewed before another process must have the name.
 const RENEWALS_OF_TWIN: u32 = 2;
 
-/// How often a leader compares its clock with that of the store, in times of a lease.
-const COMPARE_LEADING: u32 = 3;
+/// How often a leader, or a node whose clock was wrong, compares its clock with that of the store, in times of a lease.
+const COMPARE_OFTEN: u32 = 3;
 
-/// How often a standby does. It also compares them before it takes the lease.
-const COMPARE_WAITING: u32 = 7;
+/// How often any other standby does. It also compares them before it takes the lease.
+const COMPARE_SELDOM: u32 = 7;
 
 impl Keeper {
     pub(super) fn new(parts: KeeperParts, view: Arc<LeaseView>) -> Self {
@@ -240,8 +240,11 @@ impl Keeper {
 
     fn keep(&mut self) -> Result<(), LogError> {
         self.was_renewed = false;
-        let leads = self.view.state().held.is_some();
-        let every = if leads { COMPARE_LEADING } else { COMPARE_WAITING };
+        let every = {
+            let state = self.view.state();
+            let is_pressing = state.held.is_some() || state.candidate.clock_of_store.is_some();
+            if is_pressing { COMPARE_OFTEN } else { COMPARE_SELDOM }
+        };
         let clock = self.compare_clocks(self.timing.lasts * every);
         let now = (self.monotonic)();
         let (held, wanted, in_doubt, gives_back, raise_to) = {
